@@ -1,0 +1,152 @@
+"""The configuration of a run: one tree of dataclasses, one comment line under each field's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EnvConfig:
+    """Which world is played."""
+
+    # Gymnasium id of a registered text environment.
+    id: str = "ALFWorld-v0"
+    # Where the tasks come from: None (generated games), a directory or a file.
+    data: str | None = None
+    # Tasks to train on.
+    split: str = "train"
+    # Step limit of an episode; None takes the environment's own (50 in ALFWorld, 15 in WebShop).
+    max_steps: int | None = None
+    # Further keyword arguments of `gymnasium.make`, for example {difficulty = "tiny"}.
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Which language model is trained."""
+
+    # A directory, a Hugging Face hub id, or "tiny": the embedded model that is built and warm-started here.
+    name: str = "tiny"
+    # "auto" (cuda when there is one), "cpu", "cuda", "cuda:1".
+    device: str = "auto"
+    # Parameter type: "auto" (bfloat16 on cuda, float32 on cpu), "float32", "bfloat16".
+    dtype: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptConfig:
+    """How an observation becomes a prompt and a reply becomes an action."""
+
+    # "think": <think>...</think><action>...</action>; "terse": the reply is the action.
+    style: str = "think"
+    # How many past (observation, action) pairs the prompt shows; 0 shows none.
+    history: int = 2
+    # Token budget of the prompt; what does not fit is cut visibly (oldest history first).
+    max_prompt_tokens: int = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingConfig:
+    """How replies are sampled during training."""
+
+    # Softmax temperature; the same in the loss.
+    temperature: float = 1.0
+    # Longest reply in tokens.
+    max_new_tokens: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutConfig:
+    """How many episodes an iteration plays."""
+
+    # Tasks (groups) per iteration.
+    tasks: int = 16
+    # Episodes per task (N in the papers).
+    group_size: int = 8
+    # Subtracted from a step's reward when its action is invalid.
+    invalid_penalty: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class CreditConfig:
+    """How returns become advantages (arXiv 2602.19225)."""
+
+    # A registered method: proxmo, gigpo, grpo, ...
+    method: str = "proxmo"
+    # Discount of the step return.
+    gamma: float = 0.95
+    # Weight of the step-level advantage against the episode-level one.
+    omega: float = 1.0
+    # Further options of the method, for example {tau = 0.1, alpha = 4.0, beta = 0.1, embedding = "tfidf"}.
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OptimConfig:
+    """How advantages become an update."""
+
+    # Training iterations.
+    iterations: int = 150
+    # AdamW learning rate.
+    lr: float = 1e-6
+    # AdamW weight decay.
+    weight_decay: float = 0.01
+    # Linear warm-up of the learning rate, in optimiser steps.
+    warmup_steps: int = 0
+    # Largest gradient norm.
+    max_grad_norm: float = 1.0
+    # Clip ratio below and above 1.
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    # Weight of the KL divergence to the frozen reference (k3 estimator); 0 keeps no reference.
+    kl_coef: float = 0.01
+    # Weight of the entropy bonus.
+    entropy_coef: float = 0.0
+    # Optimiser steps per pass over the batch.
+    minibatches: int = 1
+    # Passes over the batch.
+    epochs: int = 1
+    # Tokens (padding included) in one forward-backward pass.
+    micro_batch_tokens: int = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig:
+    """What is measured on tasks that are never trained on."""
+
+    # Split the evaluation plays.
+    split: str = "valid_unseen"
+    # Episodes; None plays every task of the split once.
+    episodes: int | None = None
+    # Evaluate before the first and after every so many iterations; 0 only at both ends.
+    every: int = 0
+    # Sampling temperature; 0 is greedy.
+    temperature: float = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointConfig:
+    """What is kept of a run."""
+
+    # Save after every so many iterations (and always at the end and on Ctrl-C).
+    every: int = 10
+    # How many checkpoints are kept, the newest; the best by validation success is kept besides.
+    keep: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Everything a run depends on."""
+
+    # Seed of every random draw of the run.
+    seed: int = 0
+    env: EnvConfig = field(default_factory=EnvConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    prompt: PromptConfig = field(default_factory=PromptConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    credit: CreditConfig = field(default_factory=CreditConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)

@@ -1,0 +1,44 @@
+"""The one tree of errors a user of proxmo can meet: each text says what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ProxmoError(Exception):
+    """Base of every error proxmo raises on purpose; the CLI prints it as one line and exits with 1."""
+
+
+class UsageError(ProxmoError):
+    """What was asked for does not exist or does not fit together; the CLI exits with 2."""
+
+
+class ConfigError(UsageError):
+    """A configuration key or value is wrong."""
+
+
+class UnknownNameError(UsageError):
+    """A name (environment, method, preset, key ...) is not known; the text proposes near ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}."
+        super().__init__(f"unknown {kind} {name!r}; {hint}")
+
+
+class MissingDependencyError(ProxmoError):
+    """A package is not installed; the text names the command that installs it."""
+
+
+class DataError(ProxmoError):
+    """A file or directory is missing or cannot be read as what it should be."""
+
+
+class CheckpointError(ProxmoError):
+    """A directory is not a checkpoint, or a checkpoint cannot be saved."""
+
+
+class RolloutError(ProxmoError):
+    """No episode of an iteration could be finished."""
