@@ -1,0 +1,32 @@
+"""What every test relies on: a calm OpenMP, no network, and the reference data where there is some."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Before torch is imported anywhere: with the default wait policy its threads spin, and a busy
+# two-core machine runs five times slower. The hub is off limits: no test downloads.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of this checkout."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The reference data beside the checkout (or $PROXMO_SHARED); tests of it skip where it is absent."""
+    path = Path(os.environ.get("PROXMO_SHARED", REPOSITORY.parent / "shared"))
+    if not path.is_dir():
+        pytest.skip(f"no reference data at {path} (set PROXMO_SHARED to its directory)")
+    return path
