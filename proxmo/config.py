@@ -26,7 +26,7 @@ class EnvConfig:
 class ModelConfig:
     """Which language model is trained."""
 
-    # A directory, a Hugging Face hub id, or "tiny": the embedded model that is built and warm-started here.
+    # A directory, a Hugging Face hub id, or "tiny": the embedded model, built and warmed up here.
     name: str = "tiny"
     # "auto" (cuda when there is one), "cpu", "cuda", "cuda:1".
     device: str = "auto"
@@ -78,7 +78,7 @@ class CreditConfig:
     gamma: float = 0.95
     # Weight of the step-level advantage against the episode-level one.
     omega: float = 1.0
-    # Further options of the method, for example {tau = 0.1, alpha = 4.0, beta = 0.1, embedding = "tfidf"}.
+    # Further options of the method, for example {tau = 0.1, beta = 0.1, embedding = "tfidf"}.
     options: dict[str, Any] = field(default_factory=dict)
 
 

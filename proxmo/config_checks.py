@@ -1,0 +1,85 @@
+"""What each value of a configuration may be: ranges and choices, checked before anything runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from proxmo.config import Config
+from proxmo.errors import ConfigError, UnknownNameError
+
+# key -> (least, is the least itself allowed, largest or None)
+_RANGES: dict[str, tuple[float, bool, float | None]] = {
+    "seed": (0, True, None),
+    "env.max_steps": (1, True, None),
+    "prompt.history": (0, True, None),
+    "prompt.max_prompt_tokens": (1, True, None),
+    "sampling.temperature": (0, False, None),
+    "sampling.max_new_tokens": (1, True, None),
+    "rollout.tasks": (1, True, None),
+    "rollout.group_size": (1, True, None),
+    "rollout.invalid_penalty": (0, True, None),
+    "credit.gamma": (0, True, 1),
+    "credit.omega": (0, True, None),
+    "optim.iterations": (0, True, None),
+    "optim.lr": (0, True, None),
+    "optim.weight_decay": (0, True, None),
+    "optim.warmup_steps": (0, True, None),
+    "optim.max_grad_norm": (0, False, None),
+    "optim.clip_low": (0, False, 1),
+    "optim.clip_high": (0, False, None),
+    "optim.kl_coef": (0, True, None),
+    "optim.entropy_coef": (0, True, None),
+    "optim.minibatches": (1, True, None),
+    "optim.epochs": (1, True, None),
+    "optim.micro_batch_tokens": (1, True, None),
+    "eval.episodes": (1, True, None),
+    "eval.every": (0, True, None),
+    "eval.temperature": (0, True, None),
+    "checkpoint.every": (1, True, None),
+    "checkpoint.keep": (1, True, None),
+}
+_CHOICES = {
+    "model.dtype": ("auto", "float32", "bfloat16"),
+    "prompt.style": ("think", "terse"),
+}
+_NOT_EMPTY = ("env.id", "env.split", "model.name", "credit.method", "eval.split")
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
+
+
+def check_values(config: Config) -> None:
+    """Raise ConfigError for the first value that no run can use."""
+    for key, (least, inclusive, largest) in _RANGES.items():
+        value = _get(config, key)
+        if value is not None:
+            _check_range(key, value, least, inclusive, largest)
+    for key, choices in _CHOICES.items():
+        if _get(config, key) not in choices:
+            raise UnknownNameError(key, _get(config, key), choices)
+    for key in _NOT_EMPTY:
+        if not _get(config, key).strip():
+            raise ConfigError(f"{key} is empty, expected a name")
+    if not _DEVICE.fullmatch(config.model.device):
+        raise ConfigError(
+            f'model.device is {config.model.device!r}, expected "auto", "cpu", "cuda" or "cuda:1"'
+        )
+
+
+def _check_range(
+    key: str, value: float, least: float, inclusive: bool, largest: float | None
+) -> None:
+    enough = value >= least if inclusive else value > least
+    if enough and math.isfinite(value) and (largest is None or value <= largest):
+        return
+    wanted = f"a number of {least:g} or more" if inclusive else f"a number above {least:g}"
+    if largest is not None:
+        wanted += f" and at most {largest:g}"
+    raise ConfigError(f"{key} is {value}, expected {wanted}")
+
+
+def _get(config: Config, key: str) -> Any:
+    value: Any = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value

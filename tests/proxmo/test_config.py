@@ -1,0 +1,210 @@
+"""Presets, flags and `--set` become one checked configuration, and every mistake is named."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from proxmo.config import Config, CreditConfig, EnvConfig
+from proxmo.config_loading import (
+    differing_keys,
+    dump_toml,
+    from_table,
+    load_toml,
+    preset_names,
+    resolve,
+)
+from proxmo.errors import ConfigError, DataError, UnknownNameError
+
+
+def message(*assignments: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        resolve(assignments=assignments)
+    return str(caught.value)
+
+
+def test_the_embedded_model_brings_its_preset_along():
+    assert resolve().prompt.style == "terse"
+    assert resolve() == resolve(["tiny"])
+
+
+def test_another_model_keeps_the_settings_of_the_paper():
+    assert resolve(flags={"model.name": "org/model"}) == from_table(
+        {"model": {"name": "org/model"}}
+    )
+    assert resolve(assignments=["model.name=org/model"]).rollout.group_size == 8
+    assert resolve(assignments=["model.name=org/model"]).prompt.style == "think"
+
+
+def test_the_tiny_preset_lies_under_the_layers_that_are_named():
+    smoke = resolve(["smoke"])
+    assert smoke.prompt.style == "terse"
+    assert smoke.optim.iterations < resolve().optim.iterations
+
+
+def test_later_layers_win_and_the_order_is_presets_flags_assignments(tmp_path: Path):
+    first, second = tmp_path / "first.toml", tmp_path / "second.toml"
+    first.write_text("seed = 1\n[optim]\nlr = 1.0\nepochs = 7\nminibatches = 5\n")
+    second.write_text("seed = 2\n[optim]\nlr = 2.0\nepochs = 8\n")
+    config = resolve([str(first), str(second)], {"optim.lr": 3.0, "seed": 3}, ["seed=4"])
+    assert (config.optim.minibatches, config.optim.epochs) == (5, 8)
+    assert (config.optim.lr, config.seed) == (3.0, 4)
+
+
+def test_a_flag_that_was_not_given_changes_nothing():
+    assert resolve(flags={"env.id": None, "seed": None}) == resolve()
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_resolves_and_survives_a_round_trip(name: str, tmp_path: Path):
+    config = resolve([name])
+    path = tmp_path / "config.toml"
+    path.write_text(dump_toml(config), encoding="utf-8")
+    assert load_toml(path) == config
+
+
+def test_a_round_trip_keeps_none_tables_quotes_and_small_numbers(tmp_path: Path):
+    config = dataclasses.replace(
+        Config(seed=7),
+        env=EnvConfig(data='a "quoted" pfad/ä\n', max_steps=None, kwargs={"a": {"b": [1, 2.5]}}),
+        credit=CreditConfig(gamma=0.1 + 0.2, options={"tau": 1e-300}),
+    )
+    path = tmp_path / "config.toml"
+    path.write_text(dump_toml(config), encoding="utf-8")
+    assert load_toml(path) == config
+
+
+def test_the_word_none_takes_a_value_back():
+    assert resolve(assignments=["eval.episodes=3"]).eval.episodes == 3
+    assert resolve(assignments=["eval.episodes=3", "eval.episodes=none"]).eval.episodes is None
+
+
+def test_values_are_toml_and_bare_words_are_texts():
+    config = resolve(assignments=["env.data=games/train", 'env.split="x y"', "optim.lr=1e-5"])
+    assert (config.env.data, config.env.split, config.optim.lr) == ("games/train", "x y", 1e-5)
+    assert resolve(assignments=["env.data=2024"]).env.data == "2024"
+
+
+def test_a_whole_number_serves_where_a_number_is_expected():
+    lr = resolve(assignments=["optim.lr=1"]).optim.lr
+    assert (lr, type(lr)) == (1.0, float)
+
+
+def test_options_of_a_method_are_free_and_one_assignment_replaces_them_all():
+    options = resolve(assignments=["credit.options.tau=0.2", "credit.options.top_k=4"])
+    assert options.credit.options == {"tau": 0.2, "top_k": 4}
+    replaced = resolve(assignments=["credit.options.tau=0.2", "credit.options={beta=0}"])
+    assert replaced.credit.options == {"beta": 0}
+
+
+def test_changing_the_environment_drops_what_only_fitted_the_old_one():
+    assert resolve().env.kwargs
+    other = resolve(flags={"env.id": "WebShop-v0"}, assignments=["env.kwargs.profile=original"])
+    assert other.env == EnvConfig(id="WebShop-v0", kwargs={"profile": "original"})
+    assert resolve(flags={"env.id": "proxmo_envs:ALFWorld-v0"}).env.kwargs == resolve().env.kwargs
+
+
+def test_changing_the_method_drops_the_options_of_the_old_one(tmp_path: Path):
+    preset = tmp_path / "mine.toml"
+    preset.write_text("credit.options.tau = 0.2\n")
+    assert resolve([str(preset)]).credit.options == {"tau": 0.2}
+    assert resolve([str(preset)], {"credit.method": "proxmo"}).credit.options == {"tau": 0.2}
+    assert resolve([str(preset)], {"credit.method": "grpo"}).credit.options == {}
+    assignments = ["credit.options.threshold=0.9", "credit.method=gigpo"]
+    assert resolve([str(preset)], {}, assignments).credit.options == {"threshold": 0.9}
+
+
+def test_a_base_lies_under_the_layers_and_takes_the_place_of_the_defaults():
+    saved = from_table({"seed": 5, "optim": {"iterations": 9}})
+    assert resolve(base=saved) == saved
+    assert differing_keys(saved, resolve(flags={"optim.iterations": 12}, base=saved)) == [
+        "optim.iterations"
+    ]
+
+
+def test_the_configuration_of_a_run_can_serve_as_a_preset(tmp_path: Path):
+    config = resolve(["smoke"], assignments=["env.kwargs={}", "eval.episodes=none"])
+    path = tmp_path / "config.toml"
+    path.write_text(dump_toml(config))
+    assert resolve([str(path)]) == config
+
+
+def test_configurations_share_no_table():
+    first = resolve()
+    first.env.kwargs["changed"] = True
+    assert "changed" not in resolve().env.kwargs
+
+
+@pytest.mark.parametrize(
+    ("assignment", "parts"),
+    [
+        ("optim.lrr=1", ("'optim.lrr'", "did you mean optim.lr?")),
+        ("optm.lr=1", ("'optm.lr'", "did you mean optim.lr?")),
+        ("lr=1", ("'lr'", "did you mean optim.lr?")),
+        ("credit.options_tau=1", ("'credit.options_tau'", "credit.options")),
+        ("optim.zzzz=1", ("'optim.zzzz'", "known here:", "max_grad_norm")),
+        ("zzzz=1", ("'zzzz'", "known sections:", "rollout")),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_near_ones(assignment: str, parts: tuple[str, ...]):
+    text = message(assignment)
+    assert all(part in text for part in parts), text
+
+
+@pytest.mark.parametrize(
+    ("assignment", "text"),
+    [
+        ("optim.lr=fast", "optim.lr is 'fast' (str), expected a number"),
+        ("rollout.group_size=2.5", "rollout.group_size is 2.5 (float), expected an integer"),
+        ("seed=true", "seed is True (bool), expected an integer"),
+        ("env.kwargs=3", "env.kwargs is 3 (int), expected a table"),
+        ("eval.episodes=all", "eval.episodes is 'all' (str), expected an integer or \"none\""),
+        ("prompt=3", "prompt is 3, expected a table of keys"),
+        ("optim.lr.x=3", "optim.lr"),
+    ],
+)
+def test_a_wrong_type_names_key_value_and_what_was_expected(assignment: str, text: str):
+    assert text in message(assignment)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "text"),
+    [
+        ("rollout.group_size=0", "rollout.group_size is 0, expected a number of 1 or more"),
+        ("credit.gamma=1.5", "credit.gamma is 1.5, expected a number of 0 or more and at most 1"),
+        ("sampling.temperature=0", "sampling.temperature is 0.0, expected a number above 0"),
+        ("optim.lr=nan", "optim.lr is nan"),
+        ("optim.lr=inf", "optim.lr is inf"),
+        ("env.max_steps=0", "env.max_steps is 0"),
+        ("env.id=' '", "env.id is empty"),
+        ("model.device=gpu", "model.device is 'gpu', expected"),
+    ],
+)
+def test_a_value_out_of_range_names_key_value_and_range(assignment: str, text: str):
+    assert text in message(assignment)
+
+
+def test_a_wrong_choice_proposes_the_near_one():
+    with pytest.raises(UnknownNameError, match=r"prompt.style 'tink'; did you mean think"):
+        resolve(assignments=["prompt.style=tink"])
+
+
+@pytest.mark.parametrize("assignment", ["optim.lr", "=3", "optim..lr=3"])
+def test_an_assignment_without_key_or_value_shows_the_form(assignment: str):
+    assert "key=value" in message(assignment)
+
+
+def test_an_unknown_preset_proposes_the_near_one():
+    with pytest.raises(UnknownNameError, match="unknown preset 'smok'; did you mean smoke"):
+        resolve(["smok"])
+
+
+def test_a_missing_or_broken_file_is_named(tmp_path: Path):
+    with pytest.raises(DataError, match="absent.toml"):
+        resolve([str(tmp_path / "absent.toml")])
+    broken = tmp_path / "broken.toml"
+    broken.write_text("seed = = 1")
+    with pytest.raises(ConfigError, match="broken.toml is not valid TOML"):
+        resolve([str(broken)])
