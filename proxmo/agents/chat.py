@@ -1,0 +1,50 @@
+"""The chat template of a tokenizer, rendered once instead of once per prompt.
+
+A rollout builds thousands of prompts per iteration and a template is a program; for a single user message nearly all
+templates put fixed text around it. Whether this one does is checked when the frame is made; one that does more is run
+each time. The text is then tokenised in one piece, so the ids are those of `apply_chat_template`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MARK = "proxmo-content-mark"
+_PROBE = 'task: 1 "quoted" it\'s {x} {{y}} <think>a</think>\n\nlook & listen <b> caf\u00e9 \u6f22'
+
+
+class ChatFrame:
+    """Turns the user's message into the token ids of a prompt that ends where the reply begins."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._has_template = bool(tokenizer.chat_template)
+        self._around = self._fixed_text()
+
+    def render(self, content: str) -> str:
+        """Returns the whole prompt as text; `content` has no blanks at its ends."""
+        if self._around is None:
+            return self._apply(content)
+        before, after = self._around
+        return before + content + after
+
+    def encode(self, text: str) -> list[int]:
+        """Returns the token ids of a rendered prompt; the template has already written the special tokens."""
+        encoded = self._tokenizer(text, add_special_tokens=not self._has_template, verbose=False)
+        return list(encoded["input_ids"])
+
+    def _fixed_text(self) -> tuple[str, str] | None:
+        if not self._has_template:
+            return "", "\n"  # a base model: the reply starts on a new line
+        parts = self._apply(_MARK).split(_MARK)
+        if len(parts) != 2 or self._apply(_PROBE) != parts[0] + _PROBE + parts[1]:
+            return None
+        return parts[0], parts[1]
+
+    def _apply(self, content: str) -> str:
+        messages = [{"role": "user", "content": content}]
+        return str(
+            self._tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, tokenize=False
+            )
+        )

@@ -1,0 +1,125 @@
+"""From a reply to an action: strict and total, so that no text the model did not mean as an action is ever executed.
+
+Rules, style "think" (tags are lower-case and matched exactly):
+
+1. Thinking is what stands between `<think>` and the next `</think>`; it is ignored, tags inside it included. It may be
+   absent: the action is what counts. A `</think>` before any `<think>` closes thinking that the prompt opened, as the chat
+   templates of reasoning models do. Any other unpaired think tag makes the reply malformed.
+2. Outside the thinking there is exactly one `<action>...</action>`; other text around it is ignored. The action is what
+   stands between the tags, stripped.
+3. A reply that was cut by the length limit counts if its only action block was complete before the cut.
+
+Style "terse": the whole reply, stripped, is the action; it is one line, and the model has to end it by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from proxmo.errors import UnknownNameError
+
+_THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
+_BLOCK = re.compile(r"<action>(.*?)</action>", re.DOTALL)
+_ANY_TAG = re.compile(r"</?(?:think|action)>")
+# What an agent fills in: `search[<your query>]` in an admissible list offers a search for anything.
+BLANK = re.compile(r"<[A-Za-z][^<>]*>")
+
+
+class ParseReason(str, Enum):
+    """Why a reply is, or is not, a valid action."""
+
+    OK = "ok"
+    NO_ACTION = "no_action"
+    SEVERAL_ACTIONS = "several_actions"
+    MALFORMED = "malformed"
+    NOT_ADMISSIBLE = "not_admissible"
+    CUT_BY_LENGTH = "cut_by_length"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAction:
+    """The action to execute (None: there is none) and whether it is one the environment offered."""
+
+    action: str | None
+    valid: bool
+    reason: ParseReason
+
+
+def parse_action(
+    text: str,
+    admissible: Collection[str] | None,
+    *,
+    finish_reason: str = "stop",
+    style: str = "think",
+) -> ParsedAction:
+    """Reads the action out of a reply by the rules above.
+
+    Args:
+        text: The reply without special tokens.
+        admissible: The actions on offer; None or empty when they are not known, and then every well-formed action is
+            valid. `<...>` inside an entry is a blank that any text fills.
+        finish_reason: "length" when the reply was cut; anything else counts as ended by the model.
+        style: "think" or "terse", as in `PromptConfig.style`.
+
+    Returns:
+        `action` is set for the reasons OK and NOT_ADMISSIBLE only: an action that is not on offer is executed, because
+        the world's answer to it ("Nothing happens.") is what the model learns from, but it is not valid.
+
+    Raises:
+        UnknownNameError: `style` is not a style. No reply raises.
+    """
+    if style == "think":
+        found = _from_tags(text, cut=finish_reason == "length")
+    elif style == "terse":
+        found = _from_line(text, cut=finish_reason == "length")
+    else:
+        raise UnknownNameError("prompt style", style, ("think", "terse"))
+    if isinstance(found, ParseReason):
+        return ParsedAction(None, False, found)
+    if admissible and not _is_admissible(found, admissible):
+        return ParsedAction(found, False, ParseReason.NOT_ADMISSIBLE)
+    return ParsedAction(found, True, ParseReason.OK)
+
+
+def _from_line(text: str, *, cut: bool) -> str | ParseReason:
+    action = text.strip()
+    if cut:
+        return ParseReason.CUT_BY_LENGTH
+    if not action:
+        return ParseReason.NO_ACTION
+    return ParseReason.SEVERAL_ACTIONS if "\n" in action else action
+
+
+def _from_tags(text: str, *, cut: bool) -> str | ParseReason:
+    spoken = _outside_thinking(text)
+    actions = _BLOCK.findall(spoken)
+    # Tags that belong to no block, or stand inside one: what was meant cannot be told.
+    stray = _ANY_TAG.search(_BLOCK.sub(" ", spoken)) or any(map(_ANY_TAG.search, actions))
+    if stray:
+        return ParseReason.CUT_BY_LENGTH if cut else ParseReason.MALFORMED
+    if len(actions) > 1:
+        return ParseReason.SEVERAL_ACTIONS
+    if actions and (action := actions[0].strip()):
+        return action
+    return ParseReason.CUT_BY_LENGTH if cut else ParseReason.NO_ACTION
+
+
+def _outside_thinking(text: str) -> str:
+    opened, closed = text.find("<think>"), text.find("</think>")
+    if closed >= 0 and (opened < 0 or closed < opened):
+        text = text[closed + len("</think>") :]
+    return _THINKING.sub(" ", text)
+
+
+def _is_admissible(action: str, admissible: Collection[str]) -> bool:
+    return action in admissible or any(
+        _fills(action, entry) for entry in admissible if BLANK.search(entry)
+    )
+
+
+def _fills(action: str, entry: str) -> bool:
+    pattern = ".+".join(re.escape(part) for part in BLANK.split(entry))
+    return re.fullmatch(pattern, action) is not None

@@ -1,0 +1,128 @@
+"""From a view to the token ids of a prompt within a budget; what had to be cut is visible in the text and reported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from proxmo.agents.chat import ChatFrame
+from proxmo.agents.layouts import LAYOUTS, shown_actions
+from proxmo.agents.views import Turn, View
+from proxmo.config import PromptConfig
+from proxmo.errors import UnknownNameError
+
+__all__ = ["Cut", "Prompt", "PromptBuilder", "Turn", "View"]
+
+# Stands where the middle of an observation was.
+GAP = " [\u2026] "
+# What a cut does not split: "drawer 12" must not become "drawer 1"; other scripts are cut anywhere.
+_UNIT = re.compile(r"\s*(?:[0-9A-Za-z]{1,40}|\S)")
+
+
+class Cut(str, Enum):
+    """What a prompt lost to its budget; OVER_BUDGET: it is still too long with nothing left to cut."""
+
+    HISTORY = "history"
+    OBSERVATION = "observation"
+    OVER_BUDGET = "over_budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt as text and as the token ids the policy gets."""
+
+    ids: list[int]
+    text: str
+    cuts: tuple[Cut, ...] = ()
+
+
+class PromptBuilder:
+    """Writes prompts in one style for one tokenizer."""
+
+    def __init__(self, config: PromptConfig, tokenizer: Any) -> None:
+        """Renders the chat template once.
+
+        Args:
+            config: Style, history window and token budget.
+            tokenizer: A transformers tokenizer; without a chat template the message itself is the prompt.
+
+        Raises:
+            UnknownNameError: `config.style` is not a style.
+        """
+        if config.style not in LAYOUTS:
+            raise UnknownNameError("prompt style", config.style, LAYOUTS)
+        self._layout = LAYOUTS[config.style]
+        self._window = config.history
+        self._budget = config.max_prompt_tokens
+        self._frame = ChatFrame(tokenizer)
+
+    def build(self, view: View) -> Prompt:
+        """Returns the prompt of a view; never raises, whatever the texts hold.
+
+        Over the budget, whole turns of the history go first, the oldest before the others, then the middle of the
+        observation. The task and the admissible actions are never cut.
+        """
+        view = self._shown(view)
+        prompt = self._write(view)
+        if self._fits(prompt):
+            return prompt
+        turns = tuple(view.history)
+        cuts: tuple[Cut, ...] = ()
+        if turns:
+            cuts = (Cut.HISTORY,)
+            fitting = self._largest(
+                len(turns) - 1,
+                lambda kept: replace(view, history=turns[len(turns) - kept :]),
+            )
+            if fitting:
+                return replace(fitting, cuts=cuts)
+            view = replace(view, history=())
+        units = _UNIT.findall(view.observation)
+        if units:
+            cuts += (Cut.OBSERVATION,)
+            fitting = self._largest(
+                len(units) - 1, lambda kept: replace(view, observation=_without_middle(units, kept))
+            )
+            if fitting:
+                return replace(fitting, cuts=cuts)
+            view = replace(view, observation=GAP.strip())
+        return replace(self._write(view), cuts=(*cuts, Cut.OVER_BUDGET))
+
+    def _shown(self, view: View) -> View:
+        """The view as the style shows it: last turns, clean observations, offered actions."""
+        layout, task = self._layout, view.task.strip()
+        recent = view.history[max(0, len(view.history) - self._window) :]
+        return View(
+            task=task,
+            history=tuple(Turn(layout.tidy(t.observation, task), t.action.strip()) for t in recent),
+            step=view.step,
+            observation=layout.tidy(view.observation, task),
+            admissible=shown_actions(view.admissible, layout),
+        )
+
+    def _write(self, view: View) -> Prompt:
+        text = self._frame.render(self._layout.render(view).strip())
+        return Prompt(self._frame.encode(text), text)
+
+    def _fits(self, prompt: Prompt) -> bool:
+        return len(prompt.ids) <= self._budget
+
+    def _largest(self, most: int, smaller: Callable[[int], View]) -> Prompt | None:
+        """The prompt of `smaller(k)` for the largest k in 0..most that fits, by bisection; None if not even k = 0 does."""
+        best, low, high = None, 0, most
+        while low <= high:
+            middle = (low + high + 1) // 2
+            prompt = self._write(smaller(middle))
+            if self._fits(prompt):
+                best, low = prompt, middle + 1
+            else:
+                high = middle - 1
+        return best
+
+
+def _without_middle(units: list[str], kept: int) -> str:
+    head = (kept + 1) // 2
+    return ("".join(units[:head]) + GAP + "".join(units[len(units) - (kept - head) :])).strip()

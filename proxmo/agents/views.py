@@ -1,0 +1,28 @@
+"""What an agent sees of an episode, before any of it becomes a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A past step: what was seen, and the action that was sent then (empty when the reply held none)."""
+
+    observation: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The situation before an action: `step` actions were taken, `history` holds them (or the last ones), oldest first.
+
+    `admissible` is empty when the environment does not tell what is possible.
+    """
+
+    task: str
+    history: Sequence[Turn]
+    step: int
+    observation: str
+    admissible: Sequence[str]
