@@ -7,8 +7,12 @@ environments and threads.
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
+
+from proxmo_envs.errors import GameFileError
 
 Grammar = Literal["move", "put"]
 TaskType = Literal[
@@ -74,3 +78,110 @@ class Game:
     grammar: Grammar = "move"
     split: str = "train"
     walkthrough: tuple[str, ...] = field(default=(), compare=False)
+
+
+# (predicate subject [object]); costs such as `(= (distance a b) 3)` match on their inner part and are not used.
+_FACT = re.compile(r"\(\s*(\w+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
+_COMMENT = re.compile(r";[^\n]*")
+_ITEM_FLAGS = (
+    "pickupable",
+    "cleanable",
+    "heatable",
+    "coolable",
+    "toggleable",
+    "sliceable",
+    "isreceptacleobject",
+    "ishot",
+    "iscool",
+    "isclean",
+    "issliced",
+    "istoggled",
+)
+
+
+def read_problem(
+    problem: str, *, task_id: str, task: str, split: str, grammar: Grammar, walkthrough: tuple[str, ...] = ()
+) -> Game:
+    """Read the PDDL problem of an official game (PDDL is case-insensitive: everything is lower-cased).
+
+    Raises GameFileError when it is not such a problem.
+    """
+    lines = _COMMENT.sub("", problem.lower())
+    start, end = lines.find("(:init"), lines.find("(:goal")
+    if not 0 <= start < end:
+        raise GameFileError(f"{task_id}: not an ALFWorld problem: no (:init ...) followed by (:goal ...)")
+    facts: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for predicate, subject, other in _FACT.findall(lines, start, end):
+        facts[predicate].append((subject, other))
+    try:
+        return Game(
+            task_id=task_id,
+            task=task,
+            goal=_read_goal(lines[end:]),
+            start_location=facts["atlocation"][0][1],
+            receptacles=_read_receptacles(facts),
+            items=_read_items(facts),
+            can_contain=frozenset((_kind(r), _kind(i)) for r, i in facts["cancontain"]),
+            grammar=grammar,
+            split=split,
+            walkthrough=walkthrough,
+        )
+    except (KeyError, IndexError) as error:
+        raise GameFileError(f"{task_id}: the problem is incomplete: no fact for {error}") from error
+
+
+def _kind(type_name: str) -> str:
+    return type_name.removesuffix("type")
+
+
+def _read_receptacles(facts: dict[str, list[tuple[str, str]]]) -> tuple[Receptacle, ...]:
+    location = dict(facts["receptacleatlocation"])
+    openable = {subject for subject, _ in facts["openable"]}
+    opened = {subject for subject, _ in facts["opened"]}
+    return tuple(
+        Receptacle(name, _kind(kind), location[name], name in openable, name in opened)
+        for name, kind in sorted(facts["receptacletype"])
+    )
+
+
+def _read_items(facts: dict[str, list[tuple[str, str]]]) -> tuple[Item, ...]:
+    location = dict(facts["objectatlocation"])
+    receptacles, contents, flags = defaultdict(set), defaultdict(set), defaultdict(set)
+    for item, receptacle in facts["inreceptacle"]:
+        receptacles[item].add(receptacle)
+    for inner, outer in facts["inreceptacleobject"]:
+        contents[outer].add(inner)
+    for flag in _ITEM_FLAGS:
+        for item, _ in facts[flag]:
+            flags[item].add(flag)
+    return tuple(
+        Item(
+            id=item,
+            kind=_kind(kind),
+            location=location.get(item),
+            receptacles=tuple(sorted(receptacles[item])),
+            contents=tuple(sorted(contents[item])),
+            flags=frozenset(flags[item]),
+        )
+        for item, kind in sorted(facts["objecttype"])
+    )
+
+
+def _read_goal(goal: str) -> Goal:
+    """Tell the six task types apart by what their goals require."""
+    required: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for predicate, subject, other in _FACT.findall(goal):
+        required[predicate].append((subject, other))
+    kinds = [_kind(kind) for _, kind in required["objecttype"]]
+    if "istoggled" in required:
+        lamp = dict(required["objecttype"])[required["istoggled"][0][0]]
+        held = dict(required["objecttype"])[required["holds"][0][1]]
+        return Goal("look_at_obj_in_light", _kind(held), lamp_kind=_kind(lamp))
+    treatment = [verb for verb in ("clean", "heat", "cool") if _STATES[verb] in required]
+    task_type = f"pick_{treatment[0]}_then_place_in_recep" if treatment else "pick_and_place_simple"
+    if len(kinds) == 2:
+        task_type = "pick_two_obj_and_place"
+    return Goal(cast(TaskType, task_type), kinds[0], _kind(required["receptacletype"][0][1]))
+
+
+_STATES = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}

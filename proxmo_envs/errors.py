@@ -1,0 +1,38 @@
+"""The tree of errors the environments raise on purpose: each text says what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class ProxmoEnvError(Exception):
+    """Base of every error of `proxmo_envs`."""
+
+
+class InvalidOptionError(ProxmoEnvError):
+    """An argument of `gymnasium.make`, `reset` or `task_set` is not one of the possible values."""
+
+
+class InvalidActionError(ProxmoEnvError):
+    """An action is not a string."""
+
+
+class UnknownTaskError(ProxmoEnvError):
+    """A task id does not exist in the data the environment was made with."""
+
+
+class GameFileError(ProxmoEnvError):
+    """A file exists but cannot be read as the game (or the games) it should hold."""
+
+
+class DataNotFoundError(ProxmoEnvError):
+    """A data directory or file does not exist."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> str:
+    """Return the text for a name that is not known, with near names where there are some."""
+    names = sorted(known)
+    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:10])}."
+    return f"unknown {kind} {name!r}; {hint}"
