@@ -1,0 +1,171 @@
+"""The live display of a run on a terminal: a panel stays in place, messages scroll above it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from proxmo.reporting.formats import duration, interval, percent, sparkline
+from proxmo.reporting.history import History, recent_mean
+from proxmo.reporting.lines import COLUMNS, evaluation_line
+from proxmo.reporting.listener import Listener
+
+# Drawing costs time that training on a small machine misses.
+REFRESH_PER_SECOND = 2
+_BAR_WIDTH = 32
+
+
+class LiveDisplay(Listener):
+    """Shows phases as bars and the metrics of training with their trend."""
+
+    def __init__(self, console: Console, title: str, history: History | None = None) -> None:
+        """Take over the bottom of the terminal until `close`."""
+        self._console = console
+        self._title = title
+        self._history = history or History()
+        self._phases: dict[str, _Phase] = {}
+        self._current: str | None = None
+        self._evaluation = ""
+        self._live = Live(
+            console=console,
+            get_renderable=self.render,
+            refresh_per_second=REFRESH_PER_SECOND,
+            # What other code prints scrolls above the panel instead of tearing it.
+            redirect_stdout=False,
+            redirect_stderr=True,
+        )
+        self._live.start()
+
+    def phase(
+        self,
+        name: str,
+        *,
+        done: int | None = None,
+        total: int | None = None,
+        text: str = "",
+        **details: Any,
+    ) -> None:
+        """Show a phase as a bar; phases before the first iteration stay visible when they end."""
+        if self._current != name:
+            self._end_phase()
+            if self._history.iteration:
+                self._phases = {}
+            # A new name at the end of the dict, even when this phase was there before.
+            self._phases.pop(name, None)
+            self._phases = {**self._phases, name: _Phase(self._history.elapsed())}
+        self._current = name
+        self._phases[name].update(done, total, text)
+
+    def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
+        """Show the metrics of an iteration."""
+        self._current, self._phases = None, {}
+        self._history.record(metrics, iteration, total)
+
+    def evaluation(self, summary: Mapping[str, Any]) -> None:
+        """Keep the result in the panel and in the scrollback."""
+        self._end_phase()
+        self._evaluation = evaluation_line(summary)
+        self.message(self._evaluation)
+
+    def message(self, text: str) -> None:
+        """Print a message above the panel."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Draw the last state and give the terminal back."""
+        self._end_phase()
+        self._live.stop()
+
+    def render(self) -> RenderableType:
+        """Return the panel as it stands; called from the drawing thread."""
+        parts: list[RenderableType] = []
+        if self._phases:
+            parts.append(self._phase_rows())
+        if self._history.iteration:
+            parts += [self._progress_row(), self._metric_rows()]
+            if self._history.task_types():
+                parts.append(self._task_type_rows())
+        if self._evaluation:
+            parts.append(Text(self._evaluation, style="dim"))
+        if not parts:
+            parts.append(Text("starting", style="dim"))
+        return Panel(Group(*parts), title=Text(self._title), title_align="left", expand=False)
+
+    def _end_phase(self) -> None:
+        if self._current is not None:
+            self._phases[self._current].ended = self._history.elapsed()
+        self._current = None
+
+    def _phase_rows(self) -> Table:
+        table = _grid()
+        for name, phase in self._phases.items():
+            took = (phase.ended or self._history.elapsed()) - phase.began
+            bar = ProgressBar(
+                total=phase.total,
+                completed=phase.done if phase.ended is None else (phase.total or 1),
+                width=_BAR_WIDTH,
+                pulse=phase.total is None and phase.ended is None,
+            )
+            table.add_row(name, bar, duration(took), Text(phase.text, style="dim"))
+        return table
+
+    def _progress_row(self) -> Table:
+        history, left = self._history, self._history.time_left()
+        table = _grid()
+        table.add_row(
+            Text(f"iteration {history.iteration}/{history.total}", style="bold"),
+            ProgressBar(total=history.total, completed=history.iteration, width=_BAR_WIDTH),
+            duration(history.elapsed()),
+            Text("" if left is None else f"{duration(left)} left", style="dim"),
+        )
+        return table
+
+    def _metric_rows(self) -> Table:
+        table, history = _grid(), self._history
+        success = history.series.get("train/success_rate", [])
+        if success:
+            low = history.latest("train/success_rate_low")
+            high = history.latest("train/success_rate_high")
+            bounds = "" if low is None or high is None else interval(low, high)
+            rate = Text(percent(success[-1]), style="bold green")
+            table.add_row("success rate", rate, bounds, sparkline(success, low=0, high=1))
+        for key, label, write in COLUMNS:
+            if values := history.series.get(key):
+                table.add_row(label, write(values[-1]), "", sparkline(values))
+        return table
+
+    def _task_type_rows(self) -> Table:
+        table = _grid()
+        for name, values in self._history.task_types().items():
+            trend = sparkline(values, low=0, high=1)
+            table.add_row(Text(name, style="cyan"), percent(recent_mean(values)), trend)
+        return table
+
+
+class _Phase:
+    """How a phase stands."""
+
+    def __init__(self, began: float) -> None:
+        self.began = began
+        self.ended: float | None = None
+        self.done = 0
+        self.total: int | None = None
+        self.text = ""
+
+    def update(self, done: int | None, total: int | None, text: str) -> None:
+        self.done = self.done if done is None else done
+        self.total = self.total if total is None else total
+        self.text = text or self.text
+
+
+def _grid() -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=18)
+    return table

@@ -1,0 +1,88 @@
+"""Where metrics are kept: one JSON row per line, readable during the run and after a crash."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proxmo.errors import DataError
+
+
+class JsonlSink:
+    """Appends rows to `metrics.jsonl`.
+
+    A row is complete once it ends in a newline. What a killed process left behind of a row is cut
+    off when the file is opened again, so that the next row does not continue it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open (or create) the file at `path`, whose directory must exist."""
+        self.path = path
+        if path.exists():
+            _cut_unfinished_row(path)
+
+    def append(self, iteration: int, metrics: Mapping[str, float]) -> None:
+        """Write one row; values that JSON cannot hold (nan, inf) become null."""
+        row: dict[str, float | int | None] = {"iteration": iteration}
+        row |= {key: _finite(value) for key, value in metrics.items()}
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row, allow_nan=False) + "\n")
+
+    def truncate_after(self, iteration: int) -> None:
+        """Drop the rows of later iterations, which a resumed run will measure again."""
+        if not self.path.exists():
+            return
+        rows = [row for row in read_rows(self.path) if row["iteration"] <= iteration]
+        _replace(self.path, (json.dumps(row) + "\n" for row in rows))
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Read the complete rows of a metrics file, oldest first.
+
+    Raises:
+        DataError: the file is missing, or a line in it is not a row of metrics.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the metrics {path}: {error}") from error
+    # What follows the last newline is empty, or a row that is just being written.
+    return [_parse(line, path, number) for number, line in enumerate(lines[:-1], start=1)]
+
+
+def _parse(line: str, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"line {number} of {path} is not JSON: {error}") from error
+    if not isinstance(row, dict) or not isinstance(row.get("iteration"), int):
+        raise DataError(f"line {number} of {path} is not a row of metrics: no whole 'iteration'")
+    return row
+
+
+def _finite(value: float) -> float | int | None:
+    # `float` and `int` turn numpy scalars into what json writes.
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if math.isfinite(value) else None
+
+
+def _cut_unfinished_row(path: Path) -> None:
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    if end < len(content):
+        os.truncate(path, end)
+
+
+def _replace(path: Path, lines: Iterable[str]) -> None:
+    """Write a file anew so that at any moment the old or the new one is there, whole."""
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.writelines(lines)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
