@@ -1,0 +1,319 @@
+"""Generated rooms without their things: which furniture stands where.
+
+A layout is drawn from a pool and shared by many games, as the official games share 120 scenes. The
+pools `known` (train, valid_seen) and `new` (valid_unseen) cannot overlap: a hash of what furniture
+the room has decides which pool it may belong to.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from itertools import accumulate
+from typing import Final, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from proxmo_envs.alfworld import vocabulary
+from proxmo_envs.alfworld.games import Receptacle, TaskType
+
+T = TypeVar("T")
+
+# Layouts per room kind and difficulty.
+POOLS: Final = {"known": 60, "new": 20}
+# One set of furniture in four is kept for the pool `new`.
+_NEW_SHARE: Final = 4
+
+# What a room must have so that its tasks are possible; alternatives are separated by |.
+_ESSENTIAL: Final = {
+    "kitchen": ("fridge", "microwave", "sinkbasin", "countertop", "cabinet|drawer"),
+    "livingroom": ("sofa", "sidetable", "drawer|cabinet"),
+    "bedroom": ("bed", "desk|sidetable|dresser", "drawer"),
+    "bathroom": ("sinkbasin", "toilet", "cabinet|drawer"),
+}
+
+# How often a piece stands at the same place as an earlier one, and beside which kinds: one goes to
+# both at once. Half of the share of official pieces that are not alone at their place.
+_SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
+    "drawer": (0.14, frozenset({"drawer", "dresser", "desk", "sidetable"})),
+    "cabinet": (0.08, frozenset({"cabinet"})),
+    "shelf": (0.08, frozenset({"shelf", "cabinet", "tvstand"})),
+    "stoveburner": (0.45, frozenset({"stoveburner"})),
+    "coffeemachine": (0.26, frozenset({"countertop"})),
+    "toaster": (0.27, frozenset({"countertop"})),
+    "tvstand": (0.3, frozenset({"shelf"})),
+    "safe": (0.2, frozenset({"drawer"})),
+    "towelholder": (0.03, frozenset({"handtowelholder"})),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Difficulty:
+    """How large and how messy generated rooms are; ranges are inclusive."""
+
+    furniture: tuple[int, int]
+    things: tuple[int, int]
+    # Most pieces of one kind; None: draw official counts.
+    most_alike: int | None
+    # Share of cabinets, drawers and safes without a door.
+    doorless: float
+    # May two pieces share a place?
+    shares_places: bool
+    # Official counts of things, with fixtures, things in bowls, things that are cool already.
+    official: bool
+    # Steps that a search in likely places first may need to see a target.
+    search_steps: int
+
+
+SETTINGS: Final[dict[str, Difficulty]] = {
+    "tiny": Difficulty((7, 9), (6, 9), 2, 0.0, False, False, 12),
+    "small": Difficulty((11, 16), (12, 20), 4, 0.1, True, False, 18),
+    "default": Difficulty((6, 54), (17, 73), None, 0.17, True, True, 26),
+}
+
+
+class Draws:
+    """Cheap random draws from a numpy Generator, which is asked for uniform numbers in blocks."""
+
+    __slots__ = ("_numbers", "_rng")
+
+    def __init__(self, *key: str | int) -> None:
+        """Seed from `key`; equal keys give equal draws on every machine."""
+        entropy = [crc32(part.encode()) if isinstance(part, str) else part for part in key]
+        self._rng = np.random.default_rng(np.random.SeedSequence(entropy))
+        self._numbers: list[float] = []
+
+    def uniform(self) -> float:
+        """Return a number in [0, 1)."""
+        if not self._numbers:
+            self._numbers = self._rng.random(128).tolist()
+        return self._numbers.pop()
+
+    def below(self, n: int) -> int:
+        """Return an integer in [0, n)."""
+        return int(self.uniform() * n)
+
+    def between(self, bounds: tuple[int, int]) -> int:
+        """Return an integer between the two bounds, both included."""
+        return bounds[0] + self.below(bounds[1] - bounds[0] + 1)
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """Return one of `choices`."""
+        return choices[int(self.uniform() * len(choices))]
+
+    def weighted(self, choices: Sequence[T], cumulative: Sequence[float]) -> T:
+        """Return one of `choices`, given the running sums of their weights."""
+        return choices[bisect_right(cumulative, self.uniform() * cumulative[-1])]
+
+
+def written(metres: float) -> str:
+    """Write a coordinate as ids do: `_plus_01_dot_25`."""
+    return _written_cm(round(metres * 100))
+
+
+@cache
+def _written_cm(cm: int) -> str:
+    sign = "" if cm == 0 else "_plus_" if cm > 0 else "_minus_"
+    return f"{sign}{abs(cm) // 100:02d}_dot_{abs(cm) % 100:02d}"
+
+
+def written_id(kind: str, position: Iterable[float]) -> str:
+    """Write the id of a thing at a position in metres."""
+    name = kind.removesuffix("basin")
+    end = "" if name == kind else f"_bar_{kind}"
+    return f"{name}_bar_{'_bar_'.join(map(written, position))}{end}"
+
+
+@dataclass(frozen=True)
+class Spots:
+    """Where a kind of thing can lie: indexes of receptacles, running sums of their weights."""
+
+    receptacles: tuple[int, ...]
+    cumulative: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A furnished room.
+
+    `positions` are the furniture's coordinates in metres, `starts` the places without furniture.
+    """
+
+    room: str
+    receptacles: tuple[Receptacle, ...]
+    positions: tuple[tuple[float, float, float], ...]
+    starts: tuple[str, ...]
+    search_steps: int
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Return the kinds of furniture."""
+        return frozenset(r.kind for r in self.receptacles)
+
+    @cached_property
+    def can_contain(self) -> frozenset[tuple[str, str]]:
+        """Return the pairs (furniture kind, kind of thing) that may be put together."""
+        return _can_contain(self.kinds)
+
+    @cached_property
+    def spots(self) -> dict[str, Spots]:
+        """Return where each kind of thing may lie; kinds without a spot are left out."""
+        rates = vocabulary.LIES[self.room]
+        found = {kind: self._spots(by_furniture) for kind, by_furniture in rates.items()}
+        return {kind: spots for kind, spots in found.items() if spots.receptacles}
+
+    def _spots(self, rates: dict[str, int]) -> Spots:
+        at = tuple(i for i, r in enumerate(self.receptacles) if r.kind in rates)
+        return Spots(at, tuple(accumulate(rates[self.receptacles[i].kind] for i in at)))
+
+    @cached_property
+    def reachable(self) -> dict[str, tuple[int, ...]]:
+        """Return per thing the receptacles that a search in likely places first reaches in time.
+
+        Targets hide only there: a game must not be lost because someone put a spoon into the last
+        of 27 cabinets.
+        """
+        return {thing: self._reachable(thing) for thing in self.spots}
+
+    def _reachable(self, thing: str) -> tuple[int, ...]:
+        kinds = [r.kind for r in self.receptacles]
+        order = sorted(
+            self.spots[thing].receptacles,
+            key=lambda n: (-vocabulary.appeal(self.room, thing, kinds[n]), -n),
+        )
+        steps = accumulate(vocabulary.effort(kinds[n]) for n in order)
+        near = [n for n, step in zip(order, steps, strict=True) if step <= self.search_steps]
+        return tuple(near)
+
+    def hiding_spots(self, thing: str, avoid: str | None) -> Spots:
+        """Return where a target may lie: within reach, not in furniture of kind `avoid`."""
+        kinds = [r.kind for r in self.receptacles]
+        rates = vocabulary.LIES[self.room][thing]
+        near = tuple(n for n in self.reachable[thing] if kinds[n] != avoid)
+        return Spots(near, tuple(accumulate(rates[kinds[n]] for n in near)))
+
+    @cached_property
+    def goals(self) -> dict[TaskType, tuple[tuple[str, tuple[str, ...]], ...]]:
+        """Return per task type the things it can be about, each with the possible target kinds."""
+        return {task_type: tuple(self._goals(task_type)) for task_type in vocabulary.TASK_TYPES}
+
+    def _goals(self, task_type: TaskType) -> Iterable[tuple[str, tuple[str, ...]]]:
+        appliance = vocabulary.APPLIANCE.get(task_type)
+        if appliance is not None and appliance not in self.kinds:
+            return
+        if task_type == "look_at_obj_in_light":
+            possible = sorted(lamp for lamp in vocabulary.LAMPS if self.reachable.get(lamp))
+        else:
+            possible = sorted(self.kinds - vocabulary.NEVER_A_GOAL - {appliance})
+        for thing in self.spots:
+            if not vocabulary.fits(thing, task_type):
+                continue
+            near = {self.receptacles[n].kind for n in self.reachable[thing]}
+            targets = tuple(
+                target
+                for target in possible
+                if target in vocabulary.LAMPS
+                or (
+                    thing in vocabulary.CAN_CONTAIN.get(target, ())
+                    # The thing must be able to start elsewhere.
+                    and (appliance is not None or near != {target})
+                )
+            )
+            if near and targets:
+                yield thing, targets
+
+
+@cache
+def _can_contain(kinds: frozenset[str]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (kind, thing) for kind in kinds for thing in vocabulary.CAN_CONTAIN.get(kind, ())
+    )
+
+
+@lru_cache(maxsize=1024)
+def layout(room: str, difficulty: str, pool: str, number: int) -> Layout:
+    """Return layout `number` of a pool; the same arguments always give the same room."""
+    settings = SETTINGS[difficulty]
+    draws = Draws("layout", room, difficulty, pool, number)
+    while True:
+        kinds = _furniture(draws, room, settings)
+        is_new = crc32(" ".join([room, *kinds]).encode()) % _NEW_SHARE == 0
+        if is_new == (pool == "new"):
+            return _furnish(draws, room, kinds, settings)
+
+
+def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
+    """Draw the sorted kinds of furniture, repeated for every piece."""
+    deciles = vocabulary.FURNITURE[room]
+    counts: Counter[str] = Counter()
+    if settings.most_alike is None:
+        counts.update({kind: draws.pick(numbers) for kind, numbers in deciles.items()})
+    for kinds in _ESSENTIAL[room]:
+        if not any(counts[kind] for kind in kinds.split("|")):
+            counts[draws.pick(kinds.split("|"))] += 1
+    low, high = settings.furniture
+    if settings.most_alike is not None:
+        # Each kind as often as official rooms have it, but few of one kind.
+        often = [kind for kind, numbers in deciles.items() for n in numbers if n]
+        size = draws.between((low, high))
+        while counts.total() < size:
+            kind = draws.pick(often)
+            single = max(deciles[kind]) == 1
+            if counts[kind] < (1 if single else settings.most_alike):
+                counts[kind] += 1
+    return sorted(counts.elements())[:high]
+
+
+def _furnish(draws: Draws, room: str, kinds: list[str], settings: Difficulty) -> Layout:
+    """Give every piece a place, coordinates and perhaps a door."""
+    free = _floor(draws, len(kinds) + 6)
+    places: list[tuple[str, tuple[int, int]]] = []
+    pieces: list[tuple[Receptacle, tuple[float, float, float]]] = []
+    for kind in kinds:
+        chance, partners = _SHARES_PLACE.get(kind, (0.0, frozenset()))
+        beside = [n for n, (r, _) in enumerate(pieces) if r.kind in partners]
+        if settings.shares_places and beside and draws.uniform() < chance:
+            place = places[draws.pick(beside)]
+        else:
+            x, z = free.pop()
+            place = (_location(x, z, draws.below(4), draws.pick((30, 45, 60, 60))), (x, z))
+        places.append(place)
+        location, (x, z) = place
+        position = (
+            x / 4 + draws.uniform() - 0.5,
+            draws.uniform() * 2,
+            z / 4 + draws.uniform() - 0.5,
+        )
+        door = kind in vocabulary.APPLIANCES_WITH_DOOR or (
+            kind in vocabulary.OFTEN_WITH_DOOR and draws.uniform() >= settings.doorless
+        )
+        piece = Receptacle(written_id(kind, position), kind, location, openable=door)
+        pieces.append((piece, position))
+    if len({piece.id for piece, _ in pieces}) < len(pieces):
+        return _furnish(draws, room, kinds, settings)
+    pieces.sort(key=lambda pair: pair[0].id)
+    return Layout(
+        room=room,
+        receptacles=tuple(piece for piece, _ in pieces),
+        positions=tuple(position for _, position in pieces),
+        starts=tuple(_location(x, z, draws.below(4), 30) for x, z in free),
+        search_steps=settings.search_steps,
+    )
+
+
+def _floor(draws: Draws, n: int) -> list[tuple[int, int]]:
+    """Draw `n` different places on a floor in quarters of a metre."""
+    places: dict[tuple[int, int], None] = {}
+    while len(places) < n:
+        places[draws.below(25) - 12, draws.below(25) - 12] = None
+    return list(places)
+
+
+def _location(x: int, z: int, rotation: int, horizon: int) -> str:
+    return "loc" + "".join(
+        f"_bar_{'_minus_' if n < 0 else ''}{abs(n)}" for n in (x, z, rotation, horizon)
+    )
