@@ -7,10 +7,13 @@ environments and threads.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
 
 from proxmo_envs.errors import GameFileError
 
@@ -79,6 +82,12 @@ class Game:
     split: str = "train"
     walkthrough: tuple[str, ...] = field(default=(), compare=False)
 
+
+GAME_FILE = "game.tw-pddl"
+TASK_TYPES: tuple[str, ...] = get_args(TaskType)
+# The one sentence of the grammar that differs from game to game; `put {o} ...` is how json_2.1.1 calls moving.
+_TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
+_PUT_TEMPLATE = "put {o} in/on {r}"
 
 # (predicate subject [object]); costs such as `(= (distance a b) 3)` match on their inner part and are not used.
 _FACT = re.compile(r"\(\s*(\w+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
@@ -185,3 +194,42 @@ def _read_goal(goal: str) -> Goal:
 
 
 _STATES = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}
+
+
+def content_hash(problem: str, task: str, grammar: Grammar) -> str:
+    """Hash what a game is: equal in every form (folder, JSON lines, packed) in which it is stored."""
+    return hashlib.sha256(f"{grammar}\n{task}\n{problem.strip()}".encode()).hexdigest()
+
+
+def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
+    """Read an official game file; returns the game and its content hash.
+
+    Raises GameFileError when the file cannot be read as a game.
+    """
+    content = load_game_json(path)
+    task = _TASK.search(content["grammar"])
+    if task is None:
+        raise GameFileError(f"{path}: the grammar has no sentence 'Your task is to: ...'")
+    grammar: Grammar = "put" if _PUT_TEMPLATE in content["grammar"] else "move"
+    walkthrough = tuple(str(command) for command in content.get("walkthrough") or ())
+    sentence, problem = task.group(1), content["pddl_problem"]
+    game = read_problem(
+        problem, task_id=task_id, task=sentence, split=split, grammar=grammar, walkthrough=walkthrough
+    )
+    return game, content_hash(problem, sentence, grammar)
+
+
+def load_game_json(path: Path) -> dict[str, Any]:
+    """Load the JSON object of a game file and check that it has the texts of a game."""
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError as error:
+        raise GameFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise GameFileError(f"{path}: not a game file (JSON): {error}") from error
+    if not isinstance(content, dict):
+        raise GameFileError(f"{path}: not a game file: a JSON object was expected")
+    for key in ("pddl_problem", "grammar"):
+        if not isinstance(content.get(key), str):
+            raise GameFileError(f"{path}: not a game file: the text {key!r} is missing")
+    return content

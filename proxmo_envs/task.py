@@ -1,0 +1,66 @@
+"""Tasks and sets of tasks: which games there are, in an order that depends on nothing but their ids."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One task of an environment; equal content hashes mean the same task, whatever file it came from."""
+
+    env: str
+    split: str
+    task_id: str
+    content_hash: str
+
+
+class TaskSet:
+    """The tasks of one split, sorted by id; content hashes are computed only when asked for."""
+
+    def __init__(
+        self, env: str, split: str, ids: Iterable[str], content_hash: Callable[[str], str]
+    ) -> None:
+        """Hold the `ids` of a split; `content_hash` maps an id to the hash of what the task is."""
+        self.env = env
+        self.split = split
+        self.ids: tuple[str, ...] = tuple(sorted(ids))
+        self._content_hash = content_hash
+
+    def __len__(self) -> int:
+        """Return the number of tasks."""
+        return len(self.ids)
+
+    def __getitem__(self, index: int) -> Task:
+        """Return the task at `index` of the sorted ids."""
+        task_id = self.ids[index]
+        return Task(self.env, self.split, task_id, self._content_hash(task_id))
+
+    def __iter__(self) -> Iterator[Task]:
+        """Go through all tasks in the order of their ids."""
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        """Say what the set is of, and how large."""
+        return f"TaskSet({self.env!r}, {self.split!r}, {len(self)} tasks)"
+
+    @cached_property
+    def manifest_hash(self) -> str:
+        """Hash of every id and content: two sets with the same manifest hash hold the same tasks."""
+        lines = (f"{task.task_id} {task.content_hash}\n" for task in self)
+        header = f"{self.env} {self.split}\n"
+        return hashlib.sha256((header + "".join(lines)).encode()).hexdigest()
+
+    def sample(self, rng: np.random.Generator, n: int) -> list[Task]:
+        """Draw `n` tasks: all different while they last, then further passes over the set."""
+        if n < 0 or (n and not self.ids):
+            raise ValueError(f"cannot draw {n} tasks from {self!r}")
+        order: list[int] = []
+        while len(order) < n:
+            order += rng.permutation(len(self.ids))[: n - len(order)].tolist()
+        return [self[index] for index in order]
