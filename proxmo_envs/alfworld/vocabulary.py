@@ -398,3 +398,12 @@ def can_be_put_down(thing: str, furniture: Iterable[str]) -> bool:
     if thing in LAMPS or thing in SCENERY:
         return True
     return any(thing in CAN_CONTAIN.get(kind, ()) for kind in furniture)
+
+
+def room_of(furniture: Iterable[str]) -> str:
+    """Return the kind of room that has these kinds of furniture."""
+    kinds = set(furniture)
+    for sign, room in (("fridge", "kitchen"), ("toilet", "bathroom"), ("bed", "bedroom")):
+        if sign in kinds:
+            return room
+    return "livingroom"

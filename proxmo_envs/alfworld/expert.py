@@ -1,0 +1,424 @@
+"""Two experts for ALFWorld: one searches with only what it has read, one knows everything.
+
+`SearchingExpert` is a teacher for agents: it sees what they see, so what it does can be learned. It
+reads observations and admissible commands, looks in likely places first and copes with being moved
+by somebody else's actions. `plan` gives the shortest commands for one who knows where all things
+are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import permutations
+from typing import Final
+
+from proxmo_envs.alfworld import vocabulary
+from proxmo_envs.alfworld.games import Game, Goal, TaskType
+from proxmo_envs.alfworld.world import Room
+
+_SENTENCES: Final[tuple[tuple[TaskType, re.Pattern[str]], ...]] = (
+    (
+        "pick_two_obj_and_place",
+        re.compile(r"(?:put|find) two (\w+) (?:in|and put them in) (\w+)\."),
+    ),
+    (
+        "pick_clean_then_place_in_recep",
+        re.compile(r"(?:put a clean|clean some) (\w+) (?:in|and put it in) (\w+)\."),
+    ),
+    (
+        "pick_heat_then_place_in_recep",
+        re.compile(r"(?:put a hot|heat some) (\w+) (?:in|and put it in) (\w+)\."),
+    ),
+    (
+        "pick_cool_then_place_in_recep",
+        re.compile(r"(?:put a cool|cool some) (\w+) (?:in|and put it in) (\w+)\."),
+    ),
+    (
+        "look_at_obj_in_light",
+        re.compile(r"(?:look at|examine the) (\w+) (?:under|with) the (\w+)\."),
+    ),
+    ("pick_and_place_simple", re.compile(r"put (?:a|some) (\w+) (?:in|on) (\w+)\.")),
+)
+_TASK_MARK: Final = "Your task is to: "
+_ROOM_LIST: Final = re.compile(r"Looking quickly around you, you see (.+)\.\n")
+_CONTENTS: Final = re.compile(r"(?:On the (.+?)|The (.+?) is open\. In it), you see (.+)\.$")
+_TAKEN: Final = re.compile(r"You pick up the (.+) from the (.+)\.$")
+_PLACED: Final = re.compile(r"You (?:move|put) the (.+) (?:to|in/on) the (.+)\.$")
+_TREATED: Final = re.compile(r"You (clean|heat|cool) the (.+) using the ")
+_VERB: Final = {
+    "pick_clean_then_place_in_recep": "clean",
+    "pick_heat_then_place_in_recep": "heat",
+    "pick_cool_then_place_in_recep": "cool",
+}
+_OPPOSITE: Final = {"heat": "cool", "cool": "heat"}
+
+
+def kind_of(name: str) -> str:
+    """Return the kind in a name: `mug` for `mug 2`."""
+    return name.rpartition(" ")[0]
+
+
+def read_goal(observation: str) -> Goal:
+    """Read the goal off the task sentence that ends a first observation.
+
+    Raises:
+        ValueError: the sentence is none of the original's twelve.
+    """
+    sentence = observation.rpartition(_TASK_MARK)[2]
+    for task_type, pattern in _SENTENCES:
+        match = pattern.fullmatch(sentence.strip())
+        if match:
+            thing, target = match.groups()
+            if task_type == "look_at_obj_in_light":
+                return Goal(task_type, thing, lamp_kind=target)
+            return Goal(task_type, thing, receptacle_kind=target)
+    raise ValueError(
+        f"the expert cannot read the task {sentence!r}; it expects a first observation that ends "
+        "in one of ALFWorld's own task sentences, such as 'put a mug in desk.'"
+    )
+
+
+def _listed(text: str) -> list[str]:
+    """Return the names in `a mug 2, a mug 1, and a pen 1`; none for `nothing`."""
+    if text == "nothing":
+        return []
+    return [part.removeprefix("and ").removeprefix("a ") for part in text.split(", ")]
+
+
+@lru_cache(maxsize=4096)
+def _search_order(thing: str, furniture: tuple[str, ...]) -> tuple[str, ...]:
+    """Sort furniture by how promising it is to look there for `thing`."""
+    room = vocabulary.room_of(map(kind_of, furniture))
+
+    def rank(name: str) -> tuple[float, bool, int, int]:
+        kind, _, number = name.rpartition(" ")
+        fits = thing in vocabulary.CAN_CONTAIN.get(kind, ())
+        return -vocabulary.appeal(room, thing, kind), not fits, vocabulary.effort(kind), int(number)
+
+    return tuple(sorted(furniture, key=rank))
+
+
+class SearchingExpert:
+    """Plays one game at a time under partial observation; deterministic.
+
+    Call `reset` with the first observation, then `act` before every step. It takes no action of its
+    own for granted: what happened is read from the texts, so other actions may be executed instead.
+    """
+
+    def reset(self, observation: str) -> None:
+        """Begin a game with its first observation, which ends in the task sentence."""
+        self.goal = read_goal(observation)
+        self._verb = _VERB.get(self.goal.task_type)
+        listed = _ROOM_LIST.search(observation)
+        self._furniture: dict[str, None] = {}
+        if listed:
+            self._furniture = dict.fromkeys(_listed(listed.group(1)))
+        # What lies in furniture that was seen from inside, as far as known.
+        self._contents: dict[str, list[str]] = {}
+        self._lamps: dict[str, str] = {}
+        self._treated: set[tuple[str, str]] = set()
+        self._refused: set[str] = set()
+
+    def act(
+        self, observation: str, admissible: Sequence[str], last_action: str | None = None
+    ) -> str:
+        """Return the next command, given the newest observation and the commands possible now."""
+        self._read(observation)
+        self._survey(admissible)
+        if self.goal.task_type == "look_at_obj_in_light":
+            return self._examine_in_light()
+        if self._held is None:
+            return self._fetch()
+        if kind_of(self._held) != self.goal.item_kind:
+            return self._put_down()
+        if self._verb is not None and (self._verb, self._held) not in self._treated:
+            appliance = self._named(vocabulary.APPLIANCE[self.goal.task_type])[0]
+            if appliance not in self._here:
+                return f"go to {appliance}"
+            return f"{self._verb} {self._held} with {appliance}"
+        return self._deliver()
+
+    def _read(self, observation: str) -> None:
+        """Remember what the newest observation says."""
+        if seen := _CONTENTS.search(observation):
+            place = seen.group(1) or seen.group(2)
+            if place in self._furniture:
+                self._contents[place] = _listed(seen.group(3))
+        elif taken := _TAKEN.match(observation):
+            thing, place = taken.groups()
+            self._contents[place] = [t for t in self._contents.get(place, []) if t != thing]
+        elif placed := _PLACED.match(observation):
+            thing, place = placed.groups()
+            self._contents.setdefault(place, []).append(thing)
+        elif treated := _TREATED.match(observation):
+            verb, thing = treated.groups()
+            self._treated.add((verb, thing))
+            self._treated.discard((_OPPOSITE.get(verb, ""), thing))
+
+    def _survey(self, admissible: Sequence[str]) -> None:
+        """Read off the commands where the agent is, what it holds, what it could take."""
+        if not self._furniture:
+            names = [c for c in admissible if c.startswith(("go to ", "examine "))]
+            self._furniture = dict.fromkeys(
+                c.removeprefix("go to ").removeprefix("examine ") for c in names
+            )
+        self._admissible = admissible
+        self._here: list[str] = []
+        self._held: str | None = None
+        self._closed: set[str] = set()
+        lamps: list[str] = []
+        in_reach: dict[str, list[str]] = {}
+        for command in admissible:
+            verb, _, rest = command.partition(" ")
+            if verb == "go":
+                continue
+            if verb == "examine":
+                if rest in self._furniture:
+                    self._here.append(rest)
+                else:
+                    self._held = rest
+            elif verb == "open":
+                self._closed.add(rest)
+            elif verb == "use":
+                lamps.append(rest)
+            elif verb == "take":
+                thing, _, place = rest.partition(" from ")
+                in_reach.setdefault(place, []).append(thing)
+        for lamp in lamps:
+            self._lamps[lamp] = self._here[0]
+        if self._held is None:
+            # With empty hands the commands show all that can be taken here.
+            for place in self._here:
+                if place not in self._closed:
+                    self._contents[place] = in_reach.get(place, [])
+
+    def _named(self, kind: str) -> list[str]:
+        """Return the furniture of a kind, lowest number first (the room lists it downwards)."""
+        return [name for name in reversed(self._furniture) if kind_of(name) == kind]
+
+    def _open_at(self, place: str) -> str | None:
+        """Return the next command on the way to an open `place`; None when there."""
+        if place not in self._here:
+            return f"go to {place}"
+        return f"open {place}" if place in self._closed else None
+
+    def _fetch(self) -> str:
+        """Go and take a thing of the wanted kind, or look for one."""
+        kind = self.goal.item_kind
+        done = self._contents.get(self._anchor() or "", [])
+        sources = [
+            (place not in self._here, place, thing)
+            for place, things in self._contents.items()
+            for thing in things
+            if thing not in done and kind_of(thing) == kind
+        ]
+        if not sources:
+            return self._search(kind)
+        _, place, thing = min(sources, key=lambda source: source[0])
+        return self._open_at(place) or f"take {thing} from {place}"
+
+    def _anchor(self) -> str | None:
+        """Return, for two things, the target that holds one already (the second must join it)."""
+        if self.goal.task_type != "pick_two_obj_and_place":
+            return None
+        for place in self._named(self.goal.receptacle_kind or ""):
+            if any(
+                kind_of(thing) == self.goal.item_kind for thing in self._contents.get(place, ())
+            ):
+                return place
+        return None
+
+    def _search(self, kind: str) -> str:
+        """Look where `kind` is most likely among the places not yet seen."""
+        order = _search_order(kind, tuple(self._furniture))
+        unseen = [place for place in order if place not in self._contents]
+        if not unseen:
+            # Somebody moved things about, or a thing was overlooked: look everywhere again.
+            self._contents.clear()
+            unseen = list(order)
+        best = unseen[0]
+        if best not in self._here:
+            # What is closed right here costs one step less than anything else.
+            room = vocabulary.room_of(map(kind_of, self._furniture))
+            promise = vocabulary.appeal(room, kind, kind_of(best))
+            for place in unseen:
+                if place in self._here:
+                    rate = vocabulary.appeal(room, kind, kind_of(place))
+                    if rate * vocabulary.effort(kind_of(place)) > promise:
+                        best = place
+                    break
+        return self._open_at(best) or f"examine {best}"
+
+    def _deliver(self) -> str:
+        """Carry the held thing to the target and put it down."""
+        anchor = self._anchor()
+        targets = [anchor] if anchor else self._named(self.goal.receptacle_kind or "")
+        targets = [place for place in targets if place not in self._refused] or targets
+        place = next((p for p in targets if p in self._here), targets[0])
+        command = self._open_at(place) or self._placing(place)
+        if command is None:
+            self._refused.add(place)
+            return self._put_down()
+        return command
+
+    def _placing(self, place: str) -> str | None:
+        """Return the command that puts the held thing there, in whichever grammar is played."""
+        for command in (f"move {self._held} to {place}", f"put {self._held} in/on {place}"):
+            if command in self._admissible:
+                return command
+        return None
+
+    def _put_down(self) -> str:
+        """Get rid of what is held."""
+        for place in self._here:
+            command = self._placing(place)
+            if command is not None:
+                return command
+        kind = kind_of(self._held or "")
+        order = _search_order(self.goal.item_kind, tuple(self._furniture))
+        takers = [p for p in order if kind in vocabulary.CAN_CONTAIN.get(kind_of(p), ())]
+        for place in takers:
+            if place in self._here and place in self._closed:
+                return f"open {place}"
+        for place in sorted(takers, key=lambda p: p in self._contents):
+            if place not in self._here:
+                return f"go to {place}"
+        return "inventory"
+
+    def _examine_in_light(self) -> str:
+        """Hold the thing where the lamp is, and turn the lamp on."""
+        if self._held is None:
+            return self._fetch()
+        if kind_of(self._held) != self.goal.item_kind:
+            return self._put_down()
+        lamp_kind = self.goal.lamp_kind or ""
+        for lamp in self._lamps:
+            if kind_of(lamp) == lamp_kind:
+                command = f"use {lamp}"
+                return command if command in self._admissible else f"go to {self._lamps[lamp]}"
+        for place, things in self._contents.items():
+            for thing in things:
+                if kind_of(thing) == lamp_kind and place not in self._here:
+                    return f"go to {place}"
+        return self._search(lamp_kind)
+
+
+def plan(game: Game) -> list[str]:
+    """Return the shortest commands that win `game` for one who knows where everything is.
+
+    Raises:
+        ValueError: the game cannot be won.
+    """
+    room = Room(game)
+    plans = list(_Planner(room).plans())
+    if not plans:
+        raise ValueError(
+            f"{game.task_id}: no plan reaches {game.task!r}: the thing, the appliance or the "
+            "target is missing"
+        )
+    return min(plans, key=len)
+
+
+class _Planner:
+    """Enumerates the sensible ways to win: which thing, which appliance, which target."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.goal = room.game.goal
+        self.sources = [
+            (item, place)
+            for place, items in enumerate(room.contents)
+            for item in items
+            if item in room.goal_items and item in room.having("pickupable")
+        ]
+
+    def plans(self) -> Iterator[list[str]]:
+        """Yield plans; the shortest way to win is among them."""
+        if self.goal.task_type == "look_at_obj_in_light":
+            yield from self._light_plans()
+        elif self.goal.task_type == "pick_two_obj_and_place":
+            yield from self._two_plans()
+        else:
+            yield from self._one_plans()
+
+    def _light_plans(self) -> Iterator[list[str]]:
+        for item, place in self.sources:
+            for lamp in self.room.goal_lamps:
+                for furniture, items in enumerate(self.room.contents):
+                    if lamp in items:
+                        walk = _Walk(self.room)
+                        walk.take(item, place)
+                        walk.go(furniture)
+                        yield [*walk.commands, f"use {self.room.items[lamp]}"]
+
+    def _one_plans(self) -> Iterator[list[str]]:
+        verb = self.room.goal_verb
+        kinds = self.room.receptacle_kinds
+        appliance = vocabulary.APPLIANCE.get(self.goal.task_type)
+        helpers = [k for k, kind in enumerate(kinds) if kind == appliance] if verb else [None]
+        for item, place in self.sources:
+            for helper in helpers:
+                for target in self._targets(item):
+                    walk = _Walk(self.room)
+                    walk.take(item, place)
+                    if helper is not None:
+                        walk.go(helper)
+                        name = self.room.items[item]
+                        walk.commands.append(f"{verb} {name} with {self.room.receptacles[helper]}")
+                    walk.put(item, target)
+                    yield walk.commands
+
+    def _two_plans(self) -> Iterator[list[str]]:
+        for first, second in permutations(self.sources, 2):
+            if first[0] == second[0]:
+                continue
+            for target in self._targets(first[0]):
+                walk = _Walk(self.room)
+                for item, place in (first, second):
+                    if item not in self.room.contents[target]:
+                        walk.take(item, place)
+                        walk.put(item, target)
+                yield walk.commands
+
+    def _targets(self, item: int) -> list[int]:
+        thing = self.room.item_kinds[item]
+        return [
+            target
+            for target in self.room.goal_receptacles
+            if (self.room.receptacle_kinds[target], thing) in self.room.game.can_contain
+        ]
+
+
+class _Walk:
+    """A plan in the making: the commands so far, where they lead and what they open."""
+
+    def __init__(self, room: Room) -> None:
+        self.room = room
+        self.commands: list[str] = []
+        self._location = room.start
+        self._opened = set(room.opened)
+
+    def go(self, furniture: int) -> None:
+        if self._location != self.room.place[furniture]:
+            self.commands.append(f"go to {self.room.receptacles[furniture]}")
+            self._location = self.room.place[furniture]
+
+    def _open(self, furniture: int) -> None:
+        self.go(furniture)
+        if self.room.openable[furniture] and furniture not in self._opened:
+            self.commands.append(f"open {self.room.receptacles[furniture]}")
+            self._opened.add(furniture)
+
+    def take(self, item: int, furniture: int) -> None:
+        self._open(furniture)
+        self.commands.append(
+            f"take {self.room.items[item]} from {self.room.receptacles[furniture]}"
+        )
+
+    def put(self, item: int, furniture: int) -> None:
+        self._open(furniture)
+        thing, place = self.room.items[item], self.room.receptacles[furniture]
+        new = self.room.grammar == "move"
+        self.commands.append(f"move {thing} to {place}" if new else f"put {thing} in/on {place}")
