@@ -25,8 +25,10 @@ _BAR_WIDTH = 32
 class LiveDisplay(Listener):
     """Shows phases as bars and the metrics of training with their trend."""
 
-    def __init__(self, console: Console, title: str, history: History | None = None) -> None:
-        """Take over the bottom of the terminal until `close`."""
+    def __init__(
+        self, console: Console, title: str, history: History | None = None, *, keep: bool = True
+    ) -> None:
+        """Take over the bottom of the terminal until `close`, which leaves the panel if `keep`."""
         self._console = console
         self._title = title
         self._history = history or History()
@@ -37,9 +39,10 @@ class LiveDisplay(Listener):
             console=console,
             get_renderable=self.render,
             refresh_per_second=REFRESH_PER_SECOND,
-            # What other code prints scrolls above the panel instead of tearing it.
-            redirect_stdout=False,
+            transient=not keep,
+            # What other code says scrolls above the panel instead of tearing it; results do not.
             redirect_stderr=True,
+            redirect_stdout=False,
         )
         self._live.start()
 
@@ -113,7 +116,7 @@ class LiveDisplay(Listener):
                 width=_BAR_WIDTH,
                 pulse=phase.total is None and phase.ended is None,
             )
-            table.add_row(name, bar, duration(took), Text(phase.text, style="dim"))
+            table.add_row(Text(name), bar, duration(took), Text(phase.text, style="dim"))
         return table
 
     def _progress_row(self) -> Table:

@@ -1,0 +1,81 @@
+"""What a command shows: progress on stderr (a live panel, or plain lines), results on stdout."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from proxmo.reporting.listener import Listener
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_PIPE_WIDTH = 500
+
+
+@contextmanager
+def progress(title: str, *, minutes: float | None = None, keep: bool = True) -> Iterator[Listener]:
+    """Show progress while the block runs.
+
+    Args:
+        title: what is going on.
+        minutes: the time budget, for the time left.
+        keep: leave the last state of the panel on the terminal.
+    """
+    from rich.console import Console
+
+    from proxmo.reporting.history import History
+
+    console = Console(stderr=True)
+    history = History(minutes)
+    listener: Listener
+    if console.is_terminal and not console.is_dumb_terminal:
+        from proxmo.reporting.live import LiveDisplay
+
+        listener = LiveDisplay(console, title, history, keep=keep)
+    else:
+        from proxmo.reporting.lines import PlainLines
+
+        listener = PlainLines(sys.stderr, history)
+    handler = _ListenerHandler(listener)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield listener
+    finally:
+        logging.getLogger().removeHandler(handler)
+        listener.close()
+
+
+def show(result: RenderableType) -> None:
+    """Print a result on stdout; whole lines without colour and padding when it is piped."""
+    from rich.console import Console
+
+    console = Console()
+    if console.is_terminal:
+        console.print(result)
+        return
+    text = io.StringIO()
+    # Without a terminal rich would break lines at 80 characters.
+    Console(file=text, width=_PIPE_WIDTH).print(result)
+    for line in text.getvalue().splitlines():
+        click.echo(line.rstrip())
+
+
+class _ListenerHandler(logging.Handler):
+    """Says warnings of the libraries through the listener, so that they do not tear the panel."""
+
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(logging.WARNING)
+        self._listener = listener
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._listener.message(f"{record.levelname.lower()}: {record.getMessage()}")
+        except Exception:
+            self.handleError(record)

@@ -1,0 +1,111 @@
+"""The command `proxmo`: a group whose commands are imported when they are used.
+
+    proxmo train --env ALFWorld-v0
+
+`proxmo --help` has to answer at once, so nothing here imports torch, transformers or gymnasium.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from .failures import FAILED, INCOMPLETE, report, usage_line
+
+# name -> module and one line of help; the module is imported when the command is used.
+_COMMANDS = {
+    "train": ("train", "Train an agent by reinforcement learning."),
+    "eval": ("evaluate", "Measure the success of a checkpoint, the expert or a random player."),
+    "doctor": ("doctor", "Check what is installed and whether it works."),
+}
+
+# Set before torch can be imported; what the user has set already stays.
+_ENVIRONMENT = {
+    # Idle OpenMP threads must sleep: with the default (spinning) two busy cores are 5 times slower.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    # Tokenizers would start threads of their own and warn about them after a fork.
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    # Their hints and bars would run through ours; errors are still reported.
+    "TRANSFORMERS_VERBOSITY": "error",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports only the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the help."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or propose the ones with a near name."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from proxmo.errors import UnknownNameError
+
+            raise UnknownNameError("command", args[0], _COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="proxmo", message="proxmo %(version)s")
+@click.pass_context
+def proxmo(ctx: click.Context) -> None:
+    """Train and evaluate LLM agents in multi-turn text environments.
+
+    `proxmo COMMAND -h` explains a command. Exit codes: 0 done, 1 failed, 2 usage, 3 incomplete.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code; every error becomes one line on stderr."""
+    try:
+        # Not standalone: click would print its errors in several lines and exit by itself.
+        code = proxmo.main(arguments, prog_name="proxmo", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        click.echo(f"error: {usage_line(error)}", err=True)
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return INCOMPLETE
+    except BrokenPipeError:
+        # The reader of our output went away; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except Exception as error:
+        if "--debug" in arguments:
+            raise
+        return report(error)

@@ -1,0 +1,213 @@
+"""`proxmo train`: resolve the configuration, run the trainer, say what came out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proxmo.config import Config
+from proxmo.config_loading import differing_keys, dump_toml, load_toml, resolve
+from proxmo.errors import UsageError
+
+from .display import progress, show
+from .failures import DONE, INCOMPLETE, debug_option
+from .stopping import GracefulStop
+
+if TYPE_CHECKING:
+    from proxmo.training.loop import Run
+
+# What may differ when a run is continued: nothing that the training of the weights depends on,
+# except how long it lasts.
+_CHANGEABLE = (
+    "optim.iterations",
+    "optim.micro_batch_tokens",
+    "model.device",
+    "eval.",
+    "checkpoint.",
+)
+
+
+@click.command("train")
+@click.option("--env", metavar="ID", help="Gymnasium id of the environment  [ALFWorld-v0]")
+@click.option(
+    "--model",
+    metavar="M",
+    help="Directory or Hugging Face id of a causal language model; tiny: the embedded one  [tiny]",
+)
+@click.option("--method", metavar="NAME", help="Credit assignment: proxmo, gigpo, grpo  [proxmo]")
+@click.option(
+    "--preset",
+    "presets",
+    multiple=True,
+    metavar="P",
+    help="Preset by name or TOML file; several are layered, later ones win.",
+)
+@click.option("--data", metavar="PATH", help="Where the tasks come from  [generated]")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="A.B=C",
+    help="Set any key of the configuration, for example optim.lr=1e-5.",
+)
+@click.option(
+    "--out",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Run directory, new or empty  [runs/<env>-<method>-<seed>-<time>]",
+)
+@click.option(
+    "--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in RUN."
+)
+@click.option("--iterations", type=int, metavar="N", help="Training iterations.")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="M",
+    help="Save and stop after so many minutes.",
+)
+@click.option("--seed", type=int, metavar="N", help="Seed of every random draw  [0]")
+@click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]")
+@click.option("--dry-run", is_flag=True, help="Print the resolved configuration, touch nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@debug_option
+def command(
+    presets: tuple[str, ...],
+    assignments: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    minutes: float | None,
+    dry_run: bool,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Train an agent by reinforcement learning.
+
+    Without --model, a tiny language model is built, warm-started and trained: minutes on a CPU.
+    With --model the defaults are those of the paper (arXiv 2602.19225). Ctrl-C finishes the step,
+    saves and prints the command that continues.
+    """
+    keys = _keys(flags)
+    config = (
+        resolve(presets, keys, assignments)
+        if resume is None
+        else _resumed(resume, presets, keys, assignments)
+    )
+    if dry_run:
+        click.echo(dump_toml(config), nl=False)
+        return DONE
+    path = _run_directory(config, out) if resume is None else _same_directory(resume, out)
+    run, stopped = _train(config, path, resume=resume is not None, minutes=minutes)
+    _print(run, as_json=as_json)
+    # A time budget that is used up is what was asked for; a Ctrl-C is not.
+    return INCOMPLETE if stopped and not run.finished else DONE
+
+
+def _keys(flags: dict[str, Any]) -> dict[str, Any]:
+    """Name the configuration keys the flags stand for; existing paths become absolute.
+
+    The run directory must mean the same data and model wherever it is continued from.
+    """
+    keys = {
+        "env.id": flags["env"],
+        "env.data": flags["data"],
+        "model.name": flags["model"],
+        "model.device": flags["device"],
+        "credit.method": flags["method"],
+        "optim.iterations": flags["iterations"],
+        "seed": flags["seed"],
+    }
+    for key in ("env.data", "model.name"):
+        # Not the words that stand for what is built in, even if something here is called so.
+        if keys[key] not in (None, "tiny", "generated") and Path(keys[key]).exists():
+            keys[key] = str(Path(keys[key]).absolute())
+    return keys
+
+
+def _resumed(
+    path: Path, presets: tuple[str, ...], keys: dict[str, Any], assignments: tuple[str, ...]
+) -> Config:
+    """Lay what was asked for over the saved configuration, as far as a run can change."""
+    saved_at = path / "config.toml"
+    if not saved_at.is_file():
+        raise UsageError(f"{path} is not a run directory: it has no config.toml")
+    saved = load_toml(saved_at)
+    config = resolve(presets, keys, assignments, base=saved)
+    changed = [key for key in differing_keys(saved, config) if not key.startswith(_CHANGEABLE)]
+    if changed:
+        raise UsageError(
+            f"the run in {path} was started with another {', '.join(changed)}; "
+            "leave that out to continue it, or start a new run with --out"
+        )
+    return config
+
+
+def _run_directory(config: Config, out: Path | None) -> Path:
+    if out is None:
+        world = config.env.id.rpartition(":")[2].replace("/", "-")
+        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+        return Path("runs") / f"{world}-{config.credit.method}-{config.seed}-{stamp}"
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is a file, expected a new or empty directory")
+    if out.is_dir() and any(out.iterdir()):
+        proposal = "choose another --out"
+        if (out / "config.toml").is_file():
+            proposal = f"continue that run with `{_resume_command(out)}` or {proposal}"
+        raise UsageError(f"--out {out} is not empty; {proposal}")
+    return out
+
+
+def _same_directory(resume: Path, out: Path | None) -> Path:
+    if out is not None and out.resolve() != resume.resolve():
+        raise UsageError(f"--resume {resume} continues in that directory; leave --out {out} out")
+    return resume
+
+
+def _train(config: Config, path: Path, *, resume: bool, minutes: float | None) -> tuple[Run, bool]:
+    """Run the trainer; returns the run and whether a signal asked for its end."""
+    title = f"proxmo · {config.env.id} · {config.model.name} · {config.credit.method}"
+    with progress(title, minutes=minutes) as listener:
+        listener.phase("loading libraries")
+        from proxmo.training.loop import Trainer
+
+        trainer = Trainer(config, out=path, resume=resume, listener=listener, minutes=minutes)
+        listener.message(f"run directory {path}")
+        try:
+            with GracefulStop(trainer.request_stop, listener.message) as stop:
+                return trainer.run(), stop.requested
+        except BaseException:
+            if (path / "config.toml").is_file():
+                listener.message(f"what was saved is intact; continue: {_resume_command(path)}")
+            raise
+
+
+def _resume_command(path: Path) -> str:
+    return f"proxmo train --resume {shlex.quote(str(path))}"
+
+
+def _print(run: Run, *, as_json: bool) -> None:
+    resume = None if run.finished else _resume_command(run.path)
+    if as_json:
+        summary = {
+            "run": str(run.path),
+            "checkpoint": str(run.checkpoint),
+            "iterations_done": run.iterations_done,
+            "finished": run.finished,
+            "resume": resume,
+            "metrics": dict(run.metrics),
+            "before": run.before.to_json() if run.before else None,
+            "after": run.after.to_json() if run.after else None,
+        }
+        click.echo(json.dumps(summary, indent=2))
+        return
+    from proxmo.reporting.tables import training_table
+
+    show(training_table(run))
+    if resume:
+        click.echo(f"resume with: {resume}")
+    click.echo(f"evaluate with: proxmo eval --checkpoint {shlex.quote(str(run.checkpoint))}")

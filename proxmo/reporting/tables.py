@@ -1,0 +1,74 @@
+"""Results as tables: rich ones on a terminal, aligned columns without lines elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from proxmo.reporting.formats import interval, percent
+
+if TYPE_CHECKING:
+    from proxmo.evaluation import Evaluation, TypeResult
+    from proxmo.training.loop import Run
+
+
+def evaluation_table(evaluation: Evaluation, *, plain: bool) -> Table:
+    """List the success by task type and in total, each with its 95 % interval."""
+    table = Table(box=None if plain else box.ROUNDED, show_footer=False, pad_edge=not plain)
+    table.add_column("task type")
+    for heading in ("episodes", "wins", "success", "95 % interval"):
+        table.add_column(heading, justify="right")
+    for name, result in evaluation.by_task_type.items():
+        table.add_row(Text(name), *_cells(result))
+    table.add_section()
+    table.add_row("all", *_cells(evaluation), style="" if plain else "bold")
+    return table
+
+
+def evaluation_facts(evaluation: Evaluation) -> Table:
+    """List what the result was measured on and what else was seen."""
+    facts = {
+        "environment": f"{evaluation.env_id}, split {evaluation.split}",
+        "manifest": evaluation.manifest_hash,
+        "mean score": f"{evaluation.mean_score:.3f}",
+        "mean length": f"{evaluation.mean_length:.1f} steps",
+        "invalid actions": percent(evaluation.invalid_action_share),
+    }
+    if evaluation.errors:
+        facts["not scored"] = f"{evaluation.errors} episodes ended in an error"
+    return _facts(facts)
+
+
+def training_table(run: Run) -> Table:
+    """List what a run reached and where it is."""
+    facts = {
+        "run": str(run.path),
+        "iterations": f"{run.iterations_done}, {'done' if run.finished else 'stopped'}",
+    }
+    for label, evaluation in (("before", run.before), ("after", run.after)):
+        if evaluation is not None:
+            bounds = interval(evaluation.low, evaluation.high)
+            facts[f"success {label}"] = (
+                f"{percent(evaluation.success_rate)} {bounds}, "
+                f"{evaluation.episodes} episodes of {evaluation.split}"
+            )
+    return _facts({**facts, "checkpoint": str(run.checkpoint)})
+
+
+def _cells(result: Evaluation | TypeResult) -> tuple[str, str, str, str]:
+    bounds = interval(result.low, result.high)
+    return str(result.episodes), str(result.wins), percent(result.success_rate), bounds
+
+
+def _facts(facts: dict[str, str]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(min_width=15)
+    # Paths are copied from here: they are folded, never cut.
+    table.add_column(overflow="fold")
+    for name, text in facts.items():
+        # Text, not str: brackets in a path are no markup.
+        table.add_row(name, Text(text))
+    return table
