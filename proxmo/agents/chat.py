@@ -1,8 +1,9 @@
 """The chat template of a tokenizer, rendered once instead of once per prompt.
 
-A rollout builds thousands of prompts per iteration and a template is a program; for a single user message nearly all
-templates put fixed text around it. Whether this one does is checked when the frame is made; one that does more is run
-each time. The text is then tokenised in one piece, so the ids are those of `apply_chat_template`.
+A rollout builds thousands of prompts per iteration and a template is a program; for a single user
+message nearly all templates put fixed text around it. Whether this one does is checked when the
+frame is made; one that does more is run each time. The text is then tokenised in one piece, so the
+ids are those of `apply_chat_template`.
 """
 
 from __future__ import annotations
@@ -17,19 +18,22 @@ class ChatFrame:
     """Turns the user's message into the token ids of a prompt that ends where the reply begins."""
 
     def __init__(self, tokenizer: Any) -> None:
+        """Renders the template of a transformers tokenizer, if it has one."""
         self._tokenizer = tokenizer
         self._has_template = bool(tokenizer.chat_template)
         self._around = self._fixed_text()
 
     def render(self, content: str) -> str:
         """Returns the whole prompt as text; `content` has no blanks at its ends."""
+        # A lone surrogate, which JSON can carry, has no UTF-8 form and no token.
+        content = content.encode("utf-8", "replace").decode("utf-8")
         if self._around is None:
             return self._apply(content)
         before, after = self._around
         return before + content + after
 
     def encode(self, text: str) -> list[int]:
-        """Returns the token ids of a rendered prompt; the template has already written the special tokens."""
+        """Returns the token ids of a rendered prompt, which holds its special tokens already."""
         encoded = self._tokenizer(text, add_special_tokens=not self._has_template, verbose=False)
         return list(encoded["input_ids"])
 

@@ -1,7 +1,7 @@
 """The words of a prompt: one layout per style, all of its text in this file.
 
-A layout turns a view, already cut to its budget, into the user's message. Observations are cleaned first: what repeats
-the task costs tokens at every step and says nothing.
+A layout turns a view, already cut to its budget, into the user's message. Observations are cleaned
+first: what repeats the task costs tokens at every step and says nothing.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _BANNER = re.compile(r"^[ \t]*-=.*=-[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one style writes a view; `hidden` actions are not offered, though the environment still takes them."""
+    """How one style writes a view; `hidden` actions are not offered, but still accepted."""
 
     render: Callable[[View], str]
     hidden: frozenset[str]
     one_line: bool
 
     def tidy(self, observation: str, task: str) -> str:
-        """Cleans an observation and lays it out: one line, or lines without empty ones between them."""
+        """Cleans an observation; the result is one line, or lines with no empty ones between."""
         text = clean_observation(observation, task)
         return " ".join(text.split()) if self.one_line else re.sub(r"\s*\n\s*", "\n", text).strip()
 
@@ -91,9 +91,10 @@ def terse_text(view: View) -> str:
         go to bed 1
         go to desk 1
 
-    An action is followed by what it led to, so the observation before the oldest remembered action is left out. In front
-    of every action stands a newline or ">", never a blank: byte-level tokenizers then split it into the very tokens of
-    the reply, and a model that has learned to copy can copy it.
+    An action is followed by what it led to, so the observation before the oldest remembered action
+    is left out. In front of every action stands a newline or ">", never a blank: byte-level
+    tokenizers then split it into the very tokens of the reply, and a model that has learned to copy
+    can copy it.
     """
     results = [turn.observation for turn in view.history[1:]] + [f"now: {view.observation}"]
     if view.history:
@@ -114,8 +115,9 @@ LAYOUTS = {
 def clean_observation(observation: str, task: str) -> str:
     """Leaves out banners and the announcement of the task.
 
-    The announcement is the task with the words that lead to it by a colon ("Your task is to: ..."), or a line (or a part
-    between `[SEP]` marks) that holds nothing but the task. A task that is mentioned in running text stays.
+    The announcement is the task with the words that lead to it by a colon ("Your task is to: ..."),
+    or a line (or a part between `[SEP]` marks) that holds nothing but the task. A task that is
+    mentioned in running text stays.
     """
     text = _BANNER.sub("", observation) if "-=" in observation else observation
     task = task.strip()

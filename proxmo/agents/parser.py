@@ -1,15 +1,17 @@
-"""From a reply to an action: strict and total, so that no text the model did not mean as an action is ever executed.
+"""From a reply to an action: strict and total, so that only what was meant as one is executed.
 
 Rules, style "think" (tags are lower-case and matched exactly):
 
-1. Thinking is what stands between `<think>` and the next `</think>`; it is ignored, tags inside it included. It may be
-   absent: the action is what counts. A `</think>` before any `<think>` closes thinking that the prompt opened, as the chat
-   templates of reasoning models do. Any other unpaired think tag makes the reply malformed.
-2. Outside the thinking there is exactly one `<action>...</action>`; other text around it is ignored. The action is what
-   stands between the tags, stripped.
-3. A reply that was cut by the length limit counts if its only action block was complete before the cut.
+1. Thinking is what stands between `<think>` and the next `</think>`; it is ignored, tags inside it
+   included. It may be absent: the action is what counts. A `</think>` before any `<think>` closes
+   thinking that the prompt opened, as the chat templates of reasoning models do. Any other unpaired
+   think tag makes the reply malformed.
+2. Outside the thinking there is exactly one `<action>...</action>`; other text around it is
+   ignored. The action is what stands between the tags, stripped.
+3. A reply that was cut by the length limit counts if its only action block was complete by then.
 
-Style "terse": the whole reply, stripped, is the action; it is one line, and the model has to end it by itself.
+Style "terse": the whole reply, stripped, is the action; it is one line, and the model has to end it
+by itself.
 """
 
 from __future__ import annotations
@@ -59,14 +61,15 @@ def parse_action(
 
     Args:
         text: The reply without special tokens.
-        admissible: The actions on offer; None or empty when they are not known, and then every well-formed action is
-            valid. `<...>` inside an entry is a blank that any text fills.
+        admissible: The actions on offer; None or empty when they are not known, and then every
+            well-formed action is valid. `<...>` inside an entry is a blank that any text fills.
         finish_reason: "length" when the reply was cut; anything else counts as ended by the model.
         style: "think" or "terse", as in `PromptConfig.style`.
 
     Returns:
-        `action` is set for the reasons OK and NOT_ADMISSIBLE only: an action that is not on offer is executed, because
-        the world's answer to it ("Nothing happens.") is what the model learns from, but it is not valid.
+        `action` is set for the reasons OK and NOT_ADMISSIBLE only: an action that is not on offer
+        is executed, because the model learns from the world's answer to it ("Nothing happens."),
+        but it is not valid.
 
     Raises:
         UnknownNameError: `style` is not a style. No reply raises.

@@ -1,4 +1,4 @@
-"""From a view to the token ids of a prompt within a budget; what had to be cut is visible in the text and reported."""
+"""From a view to the token ids of a prompt within a budget; cuts are visible and reported."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNIT = re.compile(r"\s*(?:[0-9A-Za-z]{1,40}|\S)")
 
 
 class Cut(str, Enum):
-    """What a prompt lost to its budget; OVER_BUDGET: it is still too long with nothing left to cut."""
+    """What a prompt lost to its budget; OVER_BUDGET: too long with nothing left to cut."""
 
     HISTORY = "history"
     OBSERVATION = "observation"
@@ -47,7 +47,7 @@ class PromptBuilder:
 
         Args:
             config: Style, history window and token budget.
-            tokenizer: A transformers tokenizer; without a chat template the message itself is the prompt.
+            tokenizer: A transformers tokenizer; without a chat template the prompt is the message.
 
         Raises:
             UnknownNameError: `config.style` is not a style.
@@ -62,8 +62,8 @@ class PromptBuilder:
     def build(self, view: View) -> Prompt:
         """Returns the prompt of a view; never raises, whatever the texts hold.
 
-        Over the budget, whole turns of the history go first, the oldest before the others, then the middle of the
-        observation. The task and the admissible actions are never cut.
+        Over the budget, whole turns of the history go first, the oldest before the others, then the
+        middle of the observation. The task and the admissible actions are never cut.
         """
         view = self._shown(view)
         prompt = self._write(view)
@@ -111,7 +111,7 @@ class PromptBuilder:
         return len(prompt.ids) <= self._budget
 
     def _largest(self, most: int, smaller: Callable[[int], View]) -> Prompt | None:
-        """The prompt of `smaller(k)` for the largest k in 0..most that fits, by bisection; None if not even k = 0 does."""
+        """Bisects for the largest k in 0..most whose `smaller(k)` fits; None: not even k = 0."""
         best, low, high = None, 0, most
         while low <= high:
             middle = (low + high + 1) // 2

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A past step: what was seen, and the action that was sent then (empty when the reply held none)."""
+    """A past step: what was seen, and the action sent then (empty when the reply held none)."""
 
     observation: str
     action: str
@@ -16,9 +16,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The situation before an action: `step` actions were taken, `history` holds them (or the last ones), oldest first.
+    """The situation before an action.
 
-    `admissible` is empty when the environment does not tell what is possible.
+    `step` actions were taken; `history` holds them, or the last of them, oldest first. `admissible`
+    is empty when the environment does not tell what is possible.
     """
 
     task: str

@@ -1,0 +1,64 @@
+import pytest
+
+from proxmo.agents.layouts import LAYOUTS, clean_observation
+
+TASK = "put a clean mug in cabinet."
+FIRST = (
+    "-= Welcome to TextWorld, ALFRED! =-\n\n"
+    "You are in the middle of a room. Looking quickly around you, you see a bed 2, and a bed 1.\n\n"
+    "Your task is to: put a clean mug in cabinet."
+)
+ROOM = "You are in the middle of a room. Looking quickly around you, you see a bed 2, and a bed 1."
+
+
+def test_banner_and_task_announcement_go():
+    assert clean_observation(FIRST, TASK).strip() == ROOM
+
+
+@pytest.mark.parametrize(
+    ("page", "cleaned"),
+    [
+        ("Shop [SEP] Instruction: [SEP] {} [SEP] Search", "Shop [SEP] Search"),
+        ("Instruction: [SEP] {} [SEP] Back [SEP] Page 1", "Back [SEP] Page 1"),
+        ("Shop [SEP] {} [SEP] Search", "Shop [SEP] Search"),
+        ("Results: 50 [SEP] Instruction: [SEP] {}", "Results: 50 [SEP]"),
+    ],
+)
+def test_the_task_goes_from_pages_whose_parts_are_marked(page, cleaned):
+    task = "i need a red (xl) shirt, and price lower than 50.00 dollars"
+    assert clean_observation(page.format(task), task).strip() == cleaned
+
+
+def test_a_line_that_is_the_task_goes_and_its_neighbours_stay_apart():
+    assert clean_observation(f"A room.\n{TASK}\nA bed.", TASK).split("\n")[0] == "A room."
+    assert clean_observation(f"A room.\n{TASK}\nA bed.", TASK).split("\n")[-1] == "A bed."
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        "You arrive at cabinet 1. The cabinet 1 is closed.",
+        "They asked you to put a clean mug in cabinet. You agree.",
+        "2 - 1 -= 1",
+        "",
+    ],
+)
+def test_what_does_not_announce_the_task_stays_as_it_is(observation):
+    assert clean_observation(observation, TASK) == observation
+
+
+def test_a_task_that_is_the_beginning_of_a_longer_word_does_not_match():
+    assert clean_observation("Seen: put it in desklamp 1", "put it in desk") == (
+        "Seen: put it in desklamp 1"
+    )
+
+
+def test_an_empty_task_removes_nothing():
+    assert clean_observation("Note: this.", "") == "Note: this."
+    assert clean_observation("Note: this.", "  ") == "Note: this."
+
+
+def test_blank_lines_collapse_in_think_and_all_lines_in_terse():
+    page = "\n one \n\n\n two  three\n"
+    assert LAYOUTS["think"].tidy(page, TASK) == "one\ntwo  three"
+    assert LAYOUTS["terse"].tidy(page, TASK) == "one two three"
