@@ -1,4 +1,4 @@
-"""What every test relies on: a calm OpenMP, no network, and the reference data where there is some."""
+"""What every test relies on: a calm OpenMP, no network, the reference data where it exists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def repository() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The reference data beside the checkout (or $PROXMO_SHARED); tests of it skip where it is absent."""
+    """The reference data beside the checkout, or $PROXMO_SHARED; its tests skip without it."""
     path = Path(os.environ.get("PROXMO_SHARED", REPOSITORY.parent / "shared"))
     if not path.is_dir():
         pytest.skip(f"no reference data at {path} (set PROXMO_SHARED to its directory)")
