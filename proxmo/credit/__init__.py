@@ -1,9 +1,27 @@
-"""Credit assignment as pure functions on flat arrays: which step of which episode deserves what."""
+"""Credit assignment as pure functions on flat arrays: which step of which episode earned what.
+
+    credit = assign("proxmo", group=..., episode=..., step=..., reward=..., success=..., state=...)
+    credit.advantage
+
+A method of your own is a function of Rows that returns Parts, registered with `@method("name")` or
+referred to as "module:name".
+"""
 
 from proxmo.credit.assign import Credit, assign
+from proxmo.credit.explain import Explanation
+from proxmo.credit.proximity import ProximityIndex
 from proxmo.credit.registry import Neighbour, Parts, method, method_names, method_options
 from proxmo.credit.rows import Rows
 
 __all__ = [
-    "Credit", "Neighbour", "Parts", "Rows", "assign", "method", "method_names", "method_options",
-]  # fmt: skip
+    "Credit",
+    "Explanation",
+    "Neighbour",
+    "Parts",
+    "ProximityIndex",
+    "Rows",
+    "assign",
+    "method",
+    "method_names",
+    "method_options",
+]

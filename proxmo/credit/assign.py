@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from proxmo.credit.diagnostics import diagnose
+from proxmo.credit.explain import Explanation, explain_row
 from proxmo.credit.registry import Parts, check_options, find_method
-from proxmo.credit.rows import Rows, States, sort_rows
+from proxmo.credit.rows import Rows, sort_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,22 @@ class Credit:
     step_advantage: Any
     step_return: Any
     diagnostics: dict[str, float]
+    _rows: Rows = field(repr=False)
+    _parts: Parts = field(repr=False)
+
+    def explain(self, row: int, methods: Iterable[str] = ()) -> Explanation:
+        """Why a row got its advantage.
+
+        Args:
+            row: row of the arrays that were passed.
+            methods: names of methods to tell what they would have given, with their defaults.
+
+        Raises:
+            IndexError: no such row.
+        """
+        if not 0 <= row < len(self._rows.expand):
+            raise IndexError(f"row {row} of {len(self._rows.expand)}")
+        return explain_row(self._rows, self._parts, row, tuple(methods))
 
 
 def assign(
@@ -40,7 +59,7 @@ def assign(
     step: Iterable[int],
     reward: Any,
     success: Iterable[bool],
-    state: States,
+    state: Any,
     gamma: float = 0.95,
     **options: Any,
 ) -> Credit:
@@ -58,7 +77,8 @@ def assign(
         **options: options of the method.
 
     Returns:
-        Credit of the caller's rows, as torch tensors where reward is one, else numpy; floats as wide as reward's.
+        Credit in the order of the rows: torch tensors where reward is one (same device), else
+        numpy arrays; floats as wide as those of reward.
 
     Raises:
         UnknownNameError: no such method.
@@ -68,18 +88,25 @@ def assign(
     function = find_method(method)
     check_options(method, options)
     rows = sort_rows(
-        group=group, episode=episode, step=step, reward=reward, success=success, state=state,
+        group=group,
+        episode=episode,
+        step=step,
+        reward=reward,
+        success=success,
+        state=state,
         gamma=gamma,
-    )  # fmt: skip
+    )
     parts = function(rows, **options)
-    columns = (
-        parts.episode + parts.omega * parts.step, parts.episode, parts.step, rows.step_return,
-    )  # fmt: skip
-    diagnostics = _common_diagnostics(rows, parts) | dict(parts.diagnostics)
-    return Credit(*(_like(column[rows.expand], reward) for column in columns), diagnostics)
+    columns = (parts.advantage, parts.episode, parts.step, rows.step_return)
+    return Credit(
+        *(_like(column[rows.expand], reward) for column in columns),
+        diagnostics=diagnose(rows, parts),
+        _rows=rows,
+        _parts=parts,
+    )
 
 
-def _like(values: np.ndarray, reward: Any) -> Any:
+def _like(values: NDArray[np.float64], reward: Any) -> Any:
     """Values as the kind of array, on the device and in the float type of the rewards."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(reward, torch.Tensor):
@@ -87,15 +114,3 @@ def _like(values: np.ndarray, reward: Any) -> Any:
         return torch.from_numpy(values).to(device=reward.device, dtype=dtype)
     dtype = getattr(reward, "dtype", None)
     return values.astype(dtype if dtype is not None and dtype.kind == "f" else np.float64)
-
-
-def _common_diagnostics(rows: Rows, parts: Parts) -> dict[str, float]:
-    advantage = parts.episode + parts.omega * parts.step
-    if not len(advantage):
-        return {}
-    return {
-        "credit/zero_advantage_share": float((advantage == 0).mean()),
-        "credit/advantage_variance": float(advantage.var()),
-        "credit/episode_variance": float(parts.episode.var()),
-        "credit/step_variance": float((parts.omega * parts.step).var()),
-    }

@@ -1,59 +1,144 @@
-"""State embeddings by name: L2-normalised float32 vectors of observations.
+"""State embeddings by name: unit-length float32 vectors of observations.
 
-TF-IDF is the default because it needs no model, costs a few milliseconds and tells `drawer 1` from `drawer 2`; frequencies
-are those of the states compared with each other, so that one task never changes another's advantages.
+TF-IDF is the default: it needs no model, costs a few milliseconds and tells `drawer 1` from
+`drawer 2`. It is fitted to the states that are compared with each other, so that one task never
+changes another's advantages.
 """
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from itertools import count
+from collections.abc import Callable
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.states import Nodes
+from proxmo.credit.registry import find_callable
+from proxmo.credit.terms import Terms, count_terms
+from proxmo.errors import ConfigError, UnknownNameError
 
 Vectors = NDArray[np.float32]
+# Maps the distinct observations of one pool to their vectors, (U,) -> (U, D).
+Embedding = Callable[[list[str]], NDArray[np.floating]]
 
-_WORD = re.compile(r"\w+")
+# Most columns of a TF-IDF vector: more than a task's observations need up to LARGE states, 200 MB
+# for 100,000 states above.
+MAX_COLUMNS, MAX_COLUMNS_LARGE = 4096, 512
+LARGE = 4096
+
+HASH_COLUMNS = 512
+HASH_NGRAMS = (3, 4, 5)
+# Texts hashed at a time; bounds the memory of the n-gram arrays.
+_HASH_TEXTS = 1024
+# Odd 64-bit constants that spread bits: the golden ratio's, and a multiplier of splitmix64.
+_SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
-def embed(nodes: Nodes, embedding: str, first: int, last: int) -> Vectors:
-    """(last - first, D) unit vectors of a pool's distinct states; a state without any token is a zero vector."""
-    if isinstance(nodes.state, np.ndarray):
-        return normalise(nodes.state[nodes.row[first:last]])
-    return tfidf(nodes.texts(first, last))
+def find_embedding(name: str | Embedding) -> Embedding:
+    """The embedding of a name: tfidf, hash, sentence:<model or path>, module:name.
+
+    Raises:
+        UnknownNameError: no such name.
+        ConfigError: "policy" where observations came instead of hidden states.
+    """
+    if callable(name):
+        return name
+    if name in _EMBEDDINGS:
+        return _EMBEDDINGS[name]
+    if name == "policy":
+        raise ConfigError(
+            "embedding 'policy' compares hidden states of the policy; pass them as state, an "
+            "(S, D) array, instead of observations"
+        )
+    kind, _, rest = name.partition(":")
+    if rest and kind == "sentence":
+        from proxmo.credit.sentences import sentence_embedding
+
+        return sentence_embedding(rest)
+    if rest:
+        return find_callable(name, "embedding")
+    raise UnknownNameError("embedding", name, [*_EMBEDDINGS, "policy", "sentence:<model or path>"])
 
 
 def normalise(vectors: NDArray[np.floating]) -> Vectors:
-    """Rows of length 1; a zero row stays zero."""
-    vectors = np.asarray(vectors, np.float32)
-    # Dividing by the largest entry first keeps the square of huge and tiny entries finite and nonzero.
+    """Scale rows to length 1; a zero row stays zero."""
+    # Dividing by the largest entry first keeps squares of huge and tiny entries finite and nonzero.
     largest = np.abs(vectors).max(1, keepdims=True, initial=0.0)
-    vectors = vectors / np.where(largest > 0, largest, 1)
+    vectors = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.ascontiguousarray(vectors / np.where(length > 0, length, 1), np.float32)
 
 
-def tokens(text: str) -> list[str]:
-    """Lower-case words; a number is joined to the word before it ("drawer 1"), since it has no meaning alone."""
-    words = _WORD.findall(text.lower())
-    return [
-        f"{before} {word}" if word.isdigit() else word
-        for before, word in zip(["", *words], words, strict=False)
-    ]
-
-
 def tfidf(texts: list[str]) -> Vectors:
-    """Term counts times inverse document frequency, ln((1 + n) / (1 + df)) + 1, over n distinct texts."""
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    terms = [[numbers[token] for token in tokens(text)] for text in texts]
-    lengths = [len(one) for one in terms]
-    text_of = np.repeat(np.arange(len(texts)), lengths)
-    term_of = np.fromiter((term for one in terms for term in one), np.int64, sum(lengths))
-    counts = np.zeros((len(texts), max(len(numbers), 1)), np.float32)
-    np.add.at(counts, (text_of, term_of), 1.0)
-    frequency = (counts > 0).sum(0)
-    return normalise(counts * (np.log((1 + len(texts)) / (1 + frequency)) + 1))
+    """Term counts times ln((1 + n) / (1 + df)) + 1, where df of the n distinct texts have the term.
+
+    With more terms than columns the most frequent keep a column of their own and the others share
+    the rest with random signs (feature hashing), which leaves inner products right on average.
+    """
+    terms = count_terms(texts)
+    limit = MAX_COLUMNS if len(texts) <= LARGE else MAX_COLUMNS_LARGE
+    weight = inverse_document_frequency(terms.document_frequency(), len(texts))
+    column = np.arange(len(terms.names))
+    if len(column) > limit:
+        column, sign = _shared_columns(terms, limit)
+        weight *= sign
+    return normalise(dense(terms, column, weight, min(limit, len(column))))
+
+
+def inverse_document_frequency(frequency: NDArray[np.integer], documents: int) -> NDArray:
+    """Weight of each term, ln((1 + n) / (1 + df)) + 1: never 0, so equal texts stay alike."""
+    return np.log((1.0 + documents) / (1.0 + frequency)) + 1.0
+
+
+def dense(terms: Terms, column: NDArray, weight: NDArray, width: int) -> Vectors:
+    """(U, width) sums of weighted counts; a term whose column is negative is left out."""
+    vectors = np.zeros((terms.texts, max(width, 1)), np.float32)
+    kept = column[terms.term] >= 0
+    text, term = terms.text[kept], terms.term[kept]
+    np.add.at(vectors, (text, column[term]), terms.count[kept] * weight[term])
+    return vectors
+
+
+def _shared_columns(terms: Terms, limit: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A column and a sign for every term: own columns for the frequent half of the columns."""
+    key = np.array([crc32(name.encode("utf-8", "surrogatepass")) for name in terms.names])
+    shared, sign = _hashed(key.astype(np.uint64), limit - limit // 2)
+    rank = np.empty(len(key), np.int64)
+    # Ties go by the term itself, so that the order of the texts does not matter.
+    rank[np.lexsort((key, -terms.document_frequency()))] = np.arange(len(key))
+    own = rank < limit // 2
+    return np.where(own, rank, limit // 2 + shared), np.where(own, 1.0, sign)
+
+
+def character_hash(texts: list[str]) -> Vectors:
+    """Signed counts of hashed character n-grams: no vocabulary, any language, no tokens needed."""
+    vectors = np.zeros((len(texts), HASH_COLUMNS), np.float32)
+    for start in range(0, len(texts), _HASH_TEXTS):
+        # A blank at both ends marks where words begin and makes one-character texts long enough.
+        block = [f" {text.lower()} " if text else "" for text in texts[start : start + _HASH_TEXTS]]
+        code = np.frombuffer("".join(block).encode("utf-32-le", "surrogatepass"), np.uint32)
+        text_of = np.repeat(np.arange(start, start + len(block)), [len(text) for text in block])
+        for size in HASH_NGRAMS:
+            _add_ngrams(vectors, code.astype(np.uint64), text_of, size)
+    return normalise(vectors)
+
+
+def _add_ngrams(vectors: Vectors, code: NDArray[np.uint64], text_of: NDArray, size: int) -> None:
+    windows = max(len(code) - size + 1, 0)
+    key = np.full(windows, size, np.uint64)
+    for offset in range(size):
+        key = key * _SPREAD + code[offset : offset + windows]
+    inside = text_of[:windows] == text_of[len(code) - windows :]
+    column, sign = _hashed(key[inside], HASH_COLUMNS)
+    np.add.at(vectors, (text_of[:windows][inside], column), sign)
+
+
+def _hashed(key: NDArray[np.uint64], columns: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A pseudo-random column and sign for each key, the same on every machine."""
+    mixed = (key ^ (key >> np.uint64(31))) * _MIX
+    mixed ^= mixed >> np.uint64(29)
+    column = ((mixed >> np.uint64(1)) % np.uint64(columns)).astype(np.int64)
+    return column, np.where(mixed & np.uint64(1), 1.0, -1.0)
+
+
+_EMBEDDINGS: dict[str, Embedding] = {"tfidf": tfidf, "hash": character_hash}

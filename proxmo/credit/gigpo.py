@@ -1,9 +1,10 @@
-"""GiGPO (arXiv 2505.10978): GRPO plus a comparison of the steps that start from the same state."""
+"""GiGPO (arXiv 2505.10978): GRPO plus a comparison of the steps that start from one state."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from proxmo.credit.explain import step_group_list
 from proxmo.credit.matching import step_groups
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
@@ -20,28 +21,31 @@ def gigpo(
     matcher: str = "difflib",
     weighting: str = "episodes",
 ) -> Parts:
-    """A = A_E + omega A_S, A_S = (G_t - mean) / (std + eps) inside the step group, 0 when it has one step.
+    """A = A_E + omega A_S, A_S = (G_t - mean) / (std + eps) in the step group; 0 for one alone.
 
     Args:
         rows: the steps, with states.
         omega: weight of the step part.
-        norm: "zscore" or "mean", in both parts.
-        similarity: None groups identical states of a task; a number groups states at least that similar.
-        matcher: what similarity means: "difflib" (ratio of matching characters, as released) or the name of an embedding
-            (cosine).
-        weighting: "episodes" counts each episode once in the group's mean; "steps" as often as it has steps, as released.
+        norm: "zscore" or "mean" (no division), in both parts.
+        similarity: None groups identical states of a task; a number those at least that similar.
+        matcher: what similarity is: "difflib" (ratio of matching characters, as released) or an
+            embedding's name (cosine).
+        weighting: "episodes" counts an episode once in the mean of its group; "steps" as often as
+            it has steps, as released.
     """
     check_choice("weighting", weighting, ("episodes", "steps"))
-    steps = np.bincount(rows.episode).astype(np.float64) if weighting == "steps" else None
+    lengths = np.bincount(rows.episode).astype(np.float64) if weighting == "steps" else None
     relative = relative_to_group(
-        rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale, weight=steps
+        rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale, weight=lengths
     )
     step_group = step_groups(rows, similarity, matcher)
-    step = relative_to_group(rows.step_return, step_group, norm)
-    sizes = np.bincount(step_group)[step_group] if len(step_group) else np.zeros(0)
+    diagnostics = {}
+    if len(step_group):
+        diagnostics["credit/step_group_size"] = float(np.bincount(step_group)[step_group].mean())
     return Parts(
         episode=relative[rows.episode],
-        step=step,
+        step=relative_to_group(rows.step_return, step_group, norm),
         omega=omega,
-        diagnostics={"credit/step_group_size": float(sizes.mean()) if len(sizes) else 0.0},
+        diagnostics=diagnostics,
+        neighbours=lambda row: step_group_list(rows, step_group, row),
     )

@@ -7,60 +7,66 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.embeddings import embed
+from proxmo.credit.proximity import ProximityIndex, Vectors
 from proxmo.credit.rows import Rows
-from proxmo.credit.states import Nodes, collapse
+from proxmo.credit.states import collapse
 from proxmo.errors import ConfigError
+
+# Cosines of float32 vectors are exact to about this much.
+_COSINE_ROUNDING = 1e-6
 
 
 def step_groups(rows: Rows, similarity: float | None, matcher: str) -> NDArray[np.int64]:
-    """(S,) step group of each row: identical states of a task, or states similar to a group's first member.
+    """(S,) step group of each row: states of a task that are identical, or similar enough.
 
-    Similar states are grouped greedily in row order: a state joins the first group whose first member it is similar enough
-    to, as GiGPO releases it. The group therefore depends on the order; identical states never part.
+    Similar states are grouped greedily in row order, as GiGPO releases it: a state joins the first
+    group whose first member it is similar enough to.
+
+    Raises:
+        ConfigError: similarity out of range, unknown matcher.
     """
-    nodes = collapse(rows.state, rows.group)
     if similarity is None:
-        return nodes.of_row
+        return collapse(rows.state, rows.group).of_row
     if not 0.0 < similarity <= 1.0:
-        raise ConfigError(f"similarity is {similarity}; expected a number above 0 and at most 1")
+        raise ConfigError(f"similarity is {similarity}; expected a number above 0, at most 1")
+    by_text = matcher == "difflib"
+    index = ProximityIndex(rows.state, rows.group, embedding="tfidf" if by_text else matcher)
+    nodes = index.nodes
     leader = np.arange(len(nodes.pool))
     for first, last in nodes.pools():
-        # Nodes are numbered by first appearance inside a pool: the greedy order.
-        leader[first:last] = first + _greedy(nodes, first, last, similarity, matcher)
+        # Nodes of a pool are numbered by first appearance, which is the greedy order.
+        found = (
+            _lead_by_text(nodes.texts(first, last), similarity)
+            if by_text
+            else _lead_by_vector(index.vectors(first, last), similarity)
+        )
+        leader[first:last] = first + found
     return np.unique(leader[nodes.of_row], return_inverse=True)[1]
 
 
-def _greedy(nodes: Nodes, first: int, last: int, threshold: float, matcher: str) -> NDArray[np.int64]:
-    if matcher == "difflib":
-        texts = nodes.texts(first, last)
-        return _greedy_by_text(texts, threshold)
-    vectors = embed(nodes, matcher, first, last)
+def _lead_by_vector(vectors: Vectors, threshold: float) -> NDArray[np.int64]:
     leader = np.full(len(vectors), -1)
     for one in range(len(vectors)):
         if leader[one] < 0:
-            near = vectors @ vectors[one] >= threshold
+            near = vectors @ vectors[one] >= threshold - _COSINE_ROUNDING
             near[one] = True
             leader[(leader < 0) & near] = one
     return leader
 
 
-def _greedy_by_text(texts: list[str], threshold: float) -> NDArray[np.int64]:
+def _lead_by_text(texts: list[str], threshold: float) -> NDArray[np.int64]:
     leaders: list[int] = []
     result = np.empty(len(texts), np.int64)
     for one, text in enumerate(texts):
-        for leader in leaders:
-            if _alike(text, texts[leader], threshold):
-                result[one] = leader
-                break
-        else:
+        alike = (two for two in leaders if _alike(text, texts[two], threshold))
+        result[one] = next(alike, one)
+        if result[one] == one:
             leaders.append(one)
-            result[one] = one
     return result
 
 
 def _alike(text: str, other: str, threshold: float) -> bool:
-    """Whether the ratio of matching characters reaches the threshold; cheap upper bounds decide most pairs."""
+    """Whether the ratio of matching characters suffices; cheap upper bounds decide most pairs."""
     matching = SequenceMatcher(None, text, other)
     return (
         matching.real_quick_ratio() >= threshold

@@ -1,15 +1,21 @@
-"""ProxMO (arXiv 2602.19225): modulated episode advantages and soft, proximity-weighted step baselines."""
+"""ProxMO (arXiv 2602.19225): episodes weighted by how rare their outcome is, steps against alike."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.proximity import ProximityIndex, softmax_weights
-from proxmo.credit.registry import Parts, method
+from proxmo.credit.aggregation import soft_baselines
+from proxmo.credit.explain import neighbour_list
+from proxmo.credit.proximity import ProximityIndex
+from proxmo.credit.registry import Neighbour, Parts, method
 from proxmo.credit.rows import Rows
-from proxmo.credit.states import collapse
-from proxmo.credit.statistics import check_choice, group_mean, relative_to_group, without_variance
+from proxmo.credit.statistics import (
+    check_choice,
+    group_mean,
+    relative_to_group,
+    without_variance,
+)
 from proxmo.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -31,9 +37,26 @@ def proxmo(
     exclude: str = "none",
     top_k: int | None = None,
 ) -> Parts:
-    """A = w(R, p) Z + omega (G_t - B_t)."""
+    """A = w(R, p) Z + omega (G_t - B_t).
+
+    Z is the GRPO advantage of the episode, w the modulation weight at the success rate p of its
+    group, B_t the mean return of steps weighted by the similarity of their states.
+
+    Args:
+        rows: the steps, with states.
+        alpha: how fast the modulation fades as an outcome becomes common, > 0.
+        beta: width of the range of modulation weights.
+        tau: temperature of the similarity softmax, > 0.
+        omega: weight of the step part.
+        norm: "zscore" or "mean", of the episode part.
+        modulation: False leaves w at 1 (ablation).
+        aggregation: False leaves the step part at 0 (ablation).
+        embedding: of the states: tfidf, hash, sentence:<model or path>, module:name.
+        scope: steps that are compared: those of the "group", or of the whole "batch".
+        exclude: steps left out of the baseline: "none" (the paper's), "self", "episode".
+        top_k: most neighbours per state; None takes all (see ProximityIndex).
+    """
     check_choice("scope", scope, ("group", "batch"))
-    check_choice("exclude", exclude, ("none",))
     episode = relative_to_group(
         rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale
     )
@@ -42,13 +65,28 @@ def proxmo(
         rate = group_mean(rows.episode_success.astype(np.float64), rows.episode_group)
         weight = modulation_weight(rows.episode_success, rate[rows.episode_group], alpha, beta)
         episode = weight * episode
-        diagnostics["credit/modulation_mean"] = float(weight.mean()) if len(weight) else 1.0
+        diagnostics |= _modulation_diagnostics(weight)
     step = np.zeros(len(rows.reward))
-    if aggregation:
-        pool = rows.group if scope == "group" else np.zeros_like(rows.group)
-        step, effective = _soft_advantage(rows, pool, embedding, tau, top_k)
-        diagnostics["credit/effective_neighbours"] = effective
-    return Parts(episode[rows.episode], step, omega, diagnostics)
+    if not aggregation:
+        return Parts(episode[rows.episode], step, omega, diagnostics)
+
+    pool = rows.group if scope == "group" else np.zeros_like(rows.group)
+    index = ProximityIndex(rows.state, pool, embedding=embedding, top_k=top_k)
+    # Deviations from the pool's mean stand for returns: equal returns then give exactly 0.
+    value = relative_to_group(rows.step_return, pool, "mean")
+    baselines = soft_baselines(index, value, rows.episode, tau=tau, exclude=exclude)
+    step = value - baselines.value
+    if len(step):
+        step[without_variance(rows.step_return, pool)[pool]] = 0.0
+        diagnostics["credit/effective_neighbours"] = float(baselines.neighbours.mean())
+        diagnostics["credit/top_k_cut_max"] = float(baselines.cut.max())
+        if index.recalls:
+            diagnostics["credit/search_recall"] = float(np.mean(index.recalls))
+
+    def neighbours(row: int) -> list[Neighbour]:
+        return neighbour_list(index, rows, row, tau=tau, exclude=exclude)
+
+    return Parts(episode[rows.episode], step, omega, diagnostics, neighbours)
 
 
 def modulation_weight(
@@ -56,44 +94,37 @@ def modulation_weight(
 ) -> Floats:
     """Success-rate-aware weight w(R, p) = 1 + beta f(R, p), paper Eq. 6.
 
-    f(success) = [sigmoid((1-p)^alpha) - 1/2] / [2 (sigmoid(1) - 1/2)], f(failure) = -[sigmoid(p^alpha) - 1/2] / [same]: a
-    rare success counts more, a rare failure less; both within beta/2 of 1.
+    f(success, p) = [sigmoid((1-p)^alpha) - 1/2] / [2 (sigmoid(1) - 1/2)],
+    f(failure, p) = -[sigmoid(p^alpha) - 1/2] / [2 (sigmoid(1) - 1/2)]: a rare success counts more,
+    a rare failure less.
 
     Args:
         success: (E,) the environment's flag.
         rate: (E,) success rate p of the episode's group, in [0, 1].
-        alpha: how fast the weight falls to 1 as the outcome becomes common, > 0.
+        alpha: how fast the weight returns to 1 as the outcome becomes common, > 0.
         beta: width of the range of weights.
 
     Returns:
         (E,) weights in [1 - beta/2, 1 + beta/2].
+
+    Raises:
+        ConfigError: alpha or beta out of range.
     """
-    if alpha <= 0:
+    if not alpha > 0:
         raise ConfigError(f"alpha is {alpha}; expected a number above 0")
+    if not 0 <= beta < 2:
+        raise ConfigError(f"beta is {beta}; expected a number from 0 to below 2")
     rarity = np.where(success, 1.0 - rate, rate) ** alpha
-    # sigmoid(x) - 1/2 = tanh(x/2) / 2, without the loss of digits at small x.
+    # sigmoid(x) - 1/2 = tanh(x / 2) / 2, which keeps its digits at small x.
     size = np.tanh(rarity / 2) / (2 * np.tanh(0.5))
     return 1.0 + beta * np.where(success, size, -size)
 
 
-def _soft_advantage(
-    rows: Rows, pool: NDArray[np.int64], embedding: str, tau: float, top_k: int | None
-) -> tuple[Floats, float]:
-    if tau <= 0:
-        raise ConfigError(f"tau is {tau}; expected a number above 0")
-    if not len(rows.reward):
-        return np.zeros(0), 0.0
-    nodes = collapse(rows.state, pool)
-    # Deviations from the pool's mean instead of returns: a pool of equal returns then gives exactly 0.
-    deviation = relative_to_group(rows.step_return, pool, "mean")
-    times = np.bincount(nodes.of_row).astype(np.float64)
-    mean = np.bincount(nodes.of_row, weights=deviation) / times
-    baseline, effective = np.zeros(len(times)), np.ones(len(times))
-    for found in ProximityIndex(nodes, embedding=embedding, top_k=top_k).search():
-        count = times[found.ids]
-        weight = softmax_weights(found.similarity, count, tau)
-        baseline[found.query] = (weight * mean[found.ids]).sum(1)
-        effective[found.query] = 1.0 / (weight**2 / count).sum(1)
-    step = deviation - baseline[nodes.of_row]
-    step[without_variance(rows.step_return, pool)[pool]] = 0.0
-    return step, float(effective[nodes.of_row].mean())
+def _modulation_diagnostics(weight: Floats) -> dict[str, float]:
+    if not len(weight):
+        return {}
+    return {
+        "credit/modulation_mean": float(weight.mean()),
+        "credit/modulation_min": float(weight.min()),
+        "credit/modulation_max": float(weight.max()),
+    }

@@ -1,4 +1,4 @@
-"""Credit methods by name: a decorator registers one, `module:name` finds one outside this package."""
+"""Credit methods by name: a decorator registers one, `module:name` finds one elsewhere."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ from proxmo.errors import ConfigError, UnknownNameError
 class Neighbour:
     """A state that contributed to the baseline of a step.
 
-    `row` is the caller's row where the state first occurs, `weight` the share of the baseline its `count` rows have
-    together, `step_return` their mean.
+    Attributes:
+        row: the caller's row where the state first occurs.
+        similarity: to the step's state, -1 to 1.
+        weight: share of the baseline that the steps from this state have together.
+        step_return: their mean return.
+        count: how many they are.
+        text: the observation, when states are text.
     """
 
     row: int
@@ -34,10 +39,14 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a method returns for S rows: advantage = episode + omega * step.
+    """What a method returns for the S rows it was given.
 
-    `neighbours(position)` tells which states the baseline of a row came from, for methods that have them; their `row`
-    is a position in Rows.
+    Attributes:
+        episode: (S,) episode part of the advantage.
+        step: (S,) step part before omega.
+        omega: weight of the step part.
+        diagnostics: metrics by name, `credit/...`.
+        neighbours: maps a row to the states its baseline came from, for methods that have one.
     """
 
     episode: NDArray[np.float64]
@@ -45,6 +54,11 @@ class Parts:
     omega: float = 1.0
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     neighbours: Callable[[int], list[Neighbour]] | None = None
+
+    @property
+    def advantage(self) -> NDArray[np.float64]:
+        """(S,) episode + omega * step."""
+        return self.episode + self.omega * self.step
 
 
 Method = Callable[..., Parts]
@@ -71,7 +85,8 @@ def find_method(name: str) -> Method:
     """The method of a registered name or of `module:name`.
 
     Raises:
-        UnknownNameError: no such name, or the module has no such callable.
+        UnknownNameError: no such name, or no such callable in the module.
+        ConfigError: the module cannot be imported.
     """
     _load_own_methods()
     if name in _METHODS:
@@ -82,12 +97,15 @@ def find_method(name: str) -> Method:
 
 
 def find_callable(reference: str, kind: str) -> Callable[..., Any]:
-    """The callable `module:name` refers to."""
+    """The callable that `module:name` refers to."""
     module_name, _, attribute = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ConfigError(f"{kind} {reference!r}: cannot import {module_name} ({error})") from error
+    except (ImportError, ValueError) as error:
+        raise ConfigError(
+            f"{kind} {reference!r}: cannot import {module_name!r} ({error}); expected module:name "
+            "of a function on the Python path"
+        ) from error
     found = getattr(module, attribute, None)
     if not callable(found):
         callables = [name for name, value in vars(module).items() if callable(value)]
@@ -102,17 +120,22 @@ def method_options(name: str) -> dict[str, Any]:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an option the method does not have, with near ones."""
+    """Raise ConfigError for an option the method does not have or one it misses."""
     known = method_options(name)
     for option in options:
         if option not in known:
             near = difflib.get_close_matches(option, known, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"it has: {', '.join(known)}."
+            has = f"it has: {', '.join(known)}." if known else "it has none."
+            hint = f"did you mean {' or '.join(near)}?" if near else has
             raise ConfigError(f"credit method {name} has no option {option!r}; {hint}")
+    missing = [one for one, default in known.items() if default is inspect.Parameter.empty]
+    for option in missing:
+        if option not in options:
+            raise ConfigError(f"credit method {name} needs the option {option!r}; pass it")
 
 
 def _load_own_methods() -> None:
-    """Import every module of this package once: a method file registers itself by being there."""
+    """Import every module of this package: a method's file registers it by being there."""
     package = importlib.import_module("proxmo.credit")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"proxmo.credit.{module.name}")

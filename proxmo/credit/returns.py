@@ -13,8 +13,8 @@ def step_returns(
 ) -> NDArray[np.float64]:
     """G_t = sum over k >= t of gamma^(k-t) r_k, inside each episode.
 
-    After pass n every row holds the sum over its next 2^n rows; one more pass adds the sum that starts 2^n rows further
-    on, discounted by the distance in steps. log2(longest episode) passes over whole arrays do it.
+    After pass n every row holds the sum over its next 2^n rows; the next pass adds the sum that
+    starts 2^n rows further on, discounted by the distance. log2(longest episode) passes suffice.
 
     Args:
         reward: (S,) rewards, rows sorted by episode, then step.
@@ -33,7 +33,7 @@ def step_returns(
             break
         distance = np.where(same, step[shift:] - step[:-shift], 1)
         tail = np.where(same, np.float_power(gamma, distance) * total[shift:], 0.0)
-        # The right-hand side is complete before it is added: rows further on must still hold 2^n terms.
+        # `tail` is complete before it is added: rows further on must still hold 2^n terms.
         total[:-shift] += tail
         shift *= 2
     return total

@@ -1,7 +1,7 @@
-"""The input of every credit method: one row per step, sorted, with integer ids and group statistics.
+"""The input of every credit method: one row per step, sorted, with integer ids.
 
-Methods are written against this one shape, so that none of them sees strings as ids, rows out of order, padding rows
-that were copied (a copy of a step would count twice in every mean), torch tensors or missing successes.
+Methods are written against this one shape, so that none of them sees ids of any type, rows out of
+order, torch tensors, or copied padding rows (a copy would count twice in every mean).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Rows:
         state: S observations, an (S, D) array of embeddings, or None.
         episode_group: (E,) group of the episode.
         episode_return: (E,) undiscounted sum of the episode's rewards, R_i.
-        episode_scale: (E,) sum of the absolute rewards: what a rounding error of R_i is measured by.
+        episode_scale: (E,) sum of absolute rewards: what rounding of R_i is relative to.
         episode_success: (E,) the environment's flag; true when any row of the episode carries it.
         gamma: discount factor.
         source: (S,) the caller's row each row comes from.
@@ -68,20 +68,21 @@ def sort_rows(
     step: Iterable[Any],
     reward: Iterable[float],
     success: Iterable[bool],
-    state: States,
+    state: Any,
     gamma: float,
 ) -> Rows:
     """Bring the caller's flat arrays, in any row order, into the shape methods work on.
 
     Raises:
-        DataError: arrays of different lengths, a reward that is not finite, one step given twice with two rewards.
+        DataError: arrays of different lengths, a reward that is not finite, a step given twice with
+            different rewards.
         ConfigError: gamma outside [0, 1].
     """
     if not 0.0 <= gamma <= 1.0:
         raise ConfigError(f"gamma is {gamma}; expected a number from 0 to 1")
-    columns = {"group": _codes(group), "episode": _codes(episode), "step": _array(step)}
-    rewards = _array(reward).astype(np.float64)
-    won = _array(success).astype(bool)
+    columns = {"group": _codes(group), "episode": _codes(episode), "step": to_numpy(step)}
+    rewards = to_numpy(reward).astype(np.float64)
+    won = to_numpy(success).astype(bool)
     _check(columns | {"reward": rewards, "success": won}, state)
     if not np.isfinite(rewards).all():
         row = int(np.flatnonzero(~np.isfinite(rewards))[0])
@@ -122,16 +123,19 @@ def sort_rows(
     )
 
 
-def _array(values: Iterable[Any]) -> NDArray[Any]:
-    """A numpy array of anything array-like; a torch tensor (on any device) is taken to the CPU."""
-    detach = getattr(values, "detach", None)
-    return np.asarray(detach().cpu() if detach else values)
+def to_numpy(values: Any) -> NDArray[Any]:
+    """A numpy array of anything array-like; a torch tensor, on any device, is brought to the CPU."""
+    if not hasattr(values, "detach"):
+        return np.asarray(values)
+    tensor = values.detach().cpu()
+    # numpy has no bfloat16.
+    return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
 
 
 def _codes(ids: Iterable[Hashable]) -> Ints:
     """Integers for hashable ids, equal exactly where the ids are."""
-    if getattr(ids, "detach", None) or (isinstance(ids, np.ndarray) and ids.dtype.kind in "iub"):
-        return np.unique(_array(ids), return_inverse=True)[1].astype(np.int64)
+    if hasattr(ids, "detach") or (isinstance(ids, np.ndarray) and ids.dtype.kind in "iub"):
+        return np.unique(to_numpy(ids), return_inverse=True)[1].astype(np.int64)
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
     seen: dict[Hashable, int] = {}
@@ -145,7 +149,7 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-def _check(columns: dict[str, NDArray[Any]], state: States) -> None:
+def _check(columns: dict[str, NDArray[Any]], state: Any) -> None:
     lengths = {name: len(values) for name, values in columns.items()}
     if state is not None:
         lengths["state"] = len(state)
@@ -165,11 +169,11 @@ def _check_copies(rows: Ints, kept: Ints, reward: Floats) -> None:
         )
 
 
-def _take(state: States, rows: Ints) -> States:
+def _take(state: Any, rows: Ints) -> States:
     if state is None:
         return None
-    if isinstance(state, np.ndarray) and state.dtype.kind not in "OU":
+    if hasattr(state, "detach"):
+        state = to_numpy(state)
+    if isinstance(state, np.ndarray) and state.dtype.kind not in "OUT":
         return state[rows]
-    if getattr(state, "detach", None):
-        return _array(state)[rows]
     return [state[row] for row in rows.tolist()]

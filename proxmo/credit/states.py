@@ -41,7 +41,9 @@ class Nodes:
     def texts(self, first: int, last: int) -> list[str]:
         """The observations of a range of nodes."""
         if isinstance(self.state, np.ndarray):
-            raise ConfigError("state is an array of embeddings; this option needs observations (strings)")
+            raise ConfigError(
+                "state is an array of embeddings; this option needs observations (strings)"
+            )
         return [self.state[row] for row in self.row[first:last].tolist()]
 
 
@@ -58,6 +60,9 @@ def collapse(state: States, pool: Ints) -> Nodes:
     else:
         seen: dict[str, int] = {}
         code = np.array([seen.setdefault(text, len(seen)) for text in state], np.int64)
+        odd = next((one for one in seen if not isinstance(one, str)), None)
+        if odd is not None or None in seen:
+            raise DataError(f"an observation is {odd!r}; expected strings or an array of numbers")
     if not len(code):
         empty = np.zeros(0, np.int64)
         return Nodes(empty, empty, empty, state if isinstance(state, np.ndarray) else list(state))

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 # Added to a standard deviation before dividing by it, as in GRPO and GiGPO.
 STD_EPS = 1e-6
-# Values this close, relative to their size, are equal: sums of 50 float32 rewards differ by about as much.
+# Values this close, relative to their size, are equal: sums of 50 float32 rewards differ so much.
 ROUNDING = 1e-6
 
 
@@ -39,7 +39,8 @@ def relative_to_group(
         value: (N,) values x.
         group: (N,) group of each value, 0 to G-1, each at least once.
         norm: "zscore" or "mean".
-        scale: (N,) what rounding is relative to; |x| by default. Sums that cancel need the sum of absolute terms.
+        scale: (N,) what rounding is relative to, |x| by default; for a sum, that of its absolute
+            terms.
         weight: (N,) how often a value counts; once each by default.
 
     Returns:

@@ -1,0 +1,125 @@
+"""Why a step got its advantage: its return, its baseline, the neighbours that made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from proxmo.credit.aggregation import softmax_weights
+from proxmo.credit.proximity import ProximityIndex
+from proxmo.credit.registry import Neighbour, Parts, find_method
+from proxmo.credit.rows import Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The credit of one step, taken apart.
+
+    Attributes:
+        row: the caller's row.
+        text: its observation, when states are text.
+        episode_return: undiscounted return of its episode.
+        success: whether the episode succeeded.
+        success_rate: share of successful episodes in the group.
+        group_size: episodes in the group.
+        step_return: G_t.
+        baseline: what G_t is compared with, B_t; None when the method does not compare steps.
+        episode_advantage: episode part.
+        step_advantage: step part before omega.
+        omega: weight of the step part.
+        advantage: their sum.
+        neighbours: states the baseline came from, the heaviest first.
+        by_method: what other methods with their defaults would have given the step.
+    """
+
+    row: int
+    text: str | None
+    episode_return: float
+    success: bool
+    success_rate: float
+    group_size: int
+    step_return: float
+    baseline: float | None
+    episode_advantage: float
+    step_advantage: float
+    omega: float
+    advantage: float
+    neighbours: tuple[Neighbour, ...]
+    by_method: dict[str, float]
+
+
+def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) -> Explanation:
+    """Take the advantage of the caller's `row` apart."""
+    place = int(rows.expand[row])
+    episode = rows.episode[place]
+    group = rows.episode_group == rows.episode_group[episode]
+    neighbours = parts.neighbours(place) if parts.neighbours else []
+    baseline = sum(one.weight * one.step_return for one in neighbours) if neighbours else None
+    return Explanation(
+        row=row,
+        text=None if rows.state is None else _text(rows, place),
+        episode_return=float(rows.episode_return[episode]),
+        success=bool(rows.episode_success[episode]),
+        success_rate=float(rows.episode_success[group].mean()),
+        group_size=int(group.sum()),
+        step_return=float(rows.step_return[place]),
+        baseline=baseline,
+        episode_advantage=float(parts.episode[place]),
+        step_advantage=float(parts.step[place]),
+        omega=parts.omega,
+        advantage=float(parts.advantage[place]),
+        neighbours=tuple(sorted(neighbours, key=lambda one: -one.weight)),
+        by_method={name: float(find_method(name)(rows).advantage[place]) for name in methods},
+    )
+
+
+def neighbour_list(
+    index: ProximityIndex, rows: Rows, row: int, *, tau: float, exclude: str
+) -> list[Neighbour]:
+    """The states whose steps make the soft baseline of a row, as `soft_baselines` weighs them."""
+    nodes = index.nodes
+    found = index.neighbours(int(nodes.of_row[row]))
+    ids = found.ids[0]
+    out = np.zeros(len(rows.reward), bool)
+    if exclude == "self":
+        out[row] = True
+    if exclude == "episode":
+        out = rows.episode == rows.episode[row]
+    kept = np.flatnonzero(~out)
+    size = len(nodes.pool)
+    count = np.bincount(nodes.of_row[kept], minlength=size).astype(np.float64)
+    total = np.bincount(nodes.of_row[kept], weights=rows.step_return[kept], minlength=size)
+    weight, _, _ = softmax_weights(found.similarity, count[ids][None], tau)
+    return [
+        Neighbour(
+            row=int(rows.source[nodes.row[node]]),
+            similarity=float(similarity),
+            weight=float(share),
+            step_return=float(total[node] / count[node]),
+            count=int(count[node]),
+            text=_text(rows, int(nodes.row[node])),
+        )
+        for node, similarity, share in zip(ids, found.similarity[0], weight[0], strict=True)
+        if count[node]
+    ]
+
+
+def step_group_list(rows: Rows, step_group: np.ndarray, row: int) -> list[Neighbour]:
+    """The steps of a row's step group, equal in weight, as neighbours."""
+    members = np.flatnonzero(step_group == step_group[row])
+    return [
+        Neighbour(
+            row=int(rows.source[member]),
+            similarity=1.0,
+            weight=1.0 / len(members),
+            step_return=float(rows.step_return[member]),
+            count=1,
+            text=_text(rows, int(member)),
+        )
+        for member in members
+    ]
+
+
+def _text(rows: Rows, row: int) -> str | None:
+    return None if rows.state is None or isinstance(rows.state, np.ndarray) else rows.state[row]

@@ -1,0 +1,41 @@
+"""STEP (arXiv 2511.13091): learn from successes only, the more the rarer they are.
+
+The paper's constants are not public to us: the plain forms here and in `sampling` are ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from proxmo.credit.registry import Parts, method
+from proxmo.credit.rows import Rows, to_numpy
+from proxmo.credit.statistics import group_mean
+from proxmo.errors import DataError
+
+
+@method("step")
+def step(rows: Rows, *, success_rate: Any = None) -> Parts:
+    """A_i = s_i (1 - p), the same for every step of a successful episode; failures give 0.
+
+    Args:
+        rows: the steps.
+        success_rate: (S,) smoothed success rate p of each of the caller's rows' task (see
+            `sampling.smooth_success_rate`); None takes the group's own rate in this batch.
+
+    Raises:
+        DataError: rates of another length or outside [0, 1].
+    """
+    if success_rate is None:
+        rate = group_mean(rows.episode_success.astype(np.float64), rows.episode_group)[rows.group]
+    else:
+        rates = to_numpy(success_rate).astype(np.float64)
+        if rates.shape != rows.expand.shape or not ((rates >= 0) & (rates <= 1)).all():
+            raise DataError(
+                f"success_rate has shape {rates.shape}; expected {rows.expand.shape}, each from "
+                "0 to 1"
+            )
+        rate = rates[rows.source]
+    won = rows.episode_success[rows.episode]
+    return Parts(episode=np.where(won, 1.0 - rate, 0.0), step=np.zeros(len(rows.reward)))
