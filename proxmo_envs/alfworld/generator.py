@@ -7,11 +7,13 @@ difficulty).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from itertools import accumulate
-from typing import Final
+from typing import Any, Final
 
-from proxmo_envs.alfworld import vocabulary
+from proxmo_envs.alfworld import frequencies, vocabulary
 from proxmo_envs.alfworld.games import Game, Goal, Item, TaskType
 from proxmo_envs.alfworld.layouts import (
     POOLS,
@@ -53,7 +55,16 @@ _SENTENCES: Final[dict[TaskType, tuple[str, str]]] = {
     ),
 }
 
+# One more target than needed, in rooms that do not follow official counts.
 _ONE_MORE: Final = 0.25
+# Copies of a kind of thing in a room of official size, equally likely.
+_COPIES: Final = (1, 1, 2, 2, 3)
+# Oddities of official rooms, as chances: a thing in the fridge is cool from the start; something
+# lies in a bowl, pan or the like; a thing counts as lying on two pieces that share a place.
+_COOL_ALREADY: Final = 0.05
+_LIES_IN_HOLDER: Final = 0.12
+_LIES_ON_TWO: Final = 0.6
+_TWO_AS_ONE: Final = {"stoveburner": "stoveburner", "coffeemachine": "countertop"}
 
 
 def generate(split: str, index: int, difficulty: str = "default") -> Game:
@@ -79,7 +90,10 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
     place, goal = _plan_game(draws, difficulty, _POOL[split])
     things = _Things(draws, place)
     _add_targets(things, goal, settings)
-    _add_others(things, goal, settings)
+    if settings.official:
+        _add_official_others(things, goal, settings.things)
+    else:
+        _add_few_others(things, goal, draws.between(settings.things))
     sentence = draws.pick(_SENTENCES[goal.task_type])
     target = goal.receptacle_kind or goal.lamp_kind
     return Game(
@@ -89,7 +103,7 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
         start_location=draws.pick(place.starts),
         receptacles=place.receptacles,
         items=tuple(things.items.values()),
-        can_contain=place.can_contain,
+        can_contain=_can_contain(place.kinds, {item.kind for item in things.items.values()}),
         split=split,
     )
 
@@ -109,10 +123,10 @@ def _plan_game(draws: Draws, difficulty: str, pool: str) -> tuple[Layout, Goal]:
         return place, Goal(task_type, thing, receptacle_kind=target)
 
 
-_MIX: Final = tuple(vocabulary.GAME_MIX)
-_MIX_CUMULATIVE: Final = tuple(accumulate(vocabulary.GAME_MIX.values()))
+_MIX: Final = tuple(frequencies.GAME_MIX)
+_MIX_CUMULATIVE: Final = tuple(accumulate(frequencies.GAME_MIX.values()))
 _ROOMS_OF: Final = {
-    task_type: tuple(room for room, kind in vocabulary.GAME_MIX if kind == task_type)
+    task_type: tuple(room for room, kind in frequencies.GAME_MIX if kind == task_type)
     for task_type in vocabulary.TASK_TYPES
 }
 
@@ -132,6 +146,14 @@ def _flags(kind: str) -> frozenset[str]:
     return frozenset(flags)
 
 
+def _can_contain(furniture: Iterable[str], things: set[str]) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (kind, thing)
+        for kind in furniture
+        for thing in vocabulary.CAN_CONTAIN.get(kind, frozenset()) & things
+    )
+
+
 class _Things:
     """The items of a game in the making, by id."""
 
@@ -140,27 +162,34 @@ class _Things:
         self.place = place
         self.items: dict[str, Item] = {}
 
-    def put(self, kind: str, spots: Spots, flags: frozenset[str] | None = None) -> Item:
+    def put(self, kind: str, spots: Spots) -> None:
         """Add a thing of a kind to one of the spots."""
-        draws = self.draws
-        at = draws.weighted(spots.receptacles, spots.cumulative)
+        at = self.draws.weighted(spots.receptacles, spots.cumulative)
         receptacle = self.place.receptacles[at]
-        x, y, z = self.place.positions[at]
-        while True:
-            shift = draws.uniform(), draws.uniform(), draws.uniform()
-            position = (x + (shift[0] - 0.5) / 2, y + shift[1] / 5, z + (shift[2] - 0.5) / 2)
-            name = written_id(kind, position)
-            if name not in self.items:
-                break
-        item = Item(
-            name,
-            kind,
-            receptacle.location,
-            receptacles=(receptacle.id,),
-            flags=_flags(kind) if flags is None else flags,
+        name = self._new_id(kind, self.place.positions[at])
+        self.items[name] = Item(
+            name, kind, receptacle.location, receptacles=(receptacle.id,), flags=_flags(kind)
         )
-        self.items[name] = item
-        return item
+
+    def drop(self, kind: str) -> None:
+        """Add a thing that is on no furniture, somewhere in the room."""
+        at = self.draws.below(len(self.place.receptacles))
+        name = self._new_id(kind, self.place.positions[at])
+        location = self.place.receptacles[at].location
+        self.items[name] = Item(name, kind, location, flags=_flags(kind))
+
+    def change(self, item: Item, **fields: Any) -> None:
+        """Give an item other fields."""
+        self.items[item.id] = replace(item, **fields)
+
+    def _new_id(self, kind: str, position: tuple[float, float, float]) -> str:
+        x, y, z = position
+        uniform = self.draws.uniform
+        while True:
+            near = (x + (uniform() - 0.5) / 2, y + uniform() / 5, z + (uniform() - 0.5) / 2)
+            name = written_id(kind, near)
+            if name not in self.items:
+                return name
 
 
 def _add_targets(things: _Things, goal: Goal, settings: Difficulty) -> None:
@@ -180,24 +209,80 @@ def _add_targets(things: _Things, goal: Goal, settings: Difficulty) -> None:
         things.put(goal.lamp_kind, place.hiding_spots(goal.lamp_kind, None))
 
 
-def _add_others(things: _Things, goal: Goal, settings: Difficulty) -> None:
-    """Add everything the goal does not ask for."""
-    kinds = [k for k in things.place.spots if k not in (goal.item_kind, goal.lamp_kind)]
-    occurs = vocabulary.OCCURS[things.place.room]
-    draws = things.draws
-    if not settings.official:
-        # What cannot be put back anywhere would end a game when it is picked up.
-        kinds = [k for k in kinds if vocabulary.can_be_put_down(k, things.place.kinds)]
-        cumulative = tuple(accumulate(occurs[k] for k in kinds))
-        for _ in range(draws.between(settings.things) - len(things.items)):
-            kind = draws.weighted(kinds, cumulative)
-            things.put(kind, things.place.spots[kind])
-        return
-    copies = [
+def _other_kinds(place: Layout, goal: Goal) -> list[str]:
+    return [kind for kind in place.spots if kind not in (goal.item_kind, goal.lamp_kind)]
+
+
+def _add_few_others(things: _Things, goal: Goal, size: int) -> None:
+    """Fill a room up to `size` with things the goal does not ask for."""
+    occurs = frequencies.OCCURS[things.place.room]
+    # What cannot be put back anywhere would end a game when it is picked up.
+    kinds = [
         kind
-        for kind in kinds
-        if draws.uniform() * 100 < occurs[kind]
-        for _ in range(1 if kind in vocabulary.UNIQUE else draws.between((1, 3)))
+        for kind in _other_kinds(things.place, goal)
+        if vocabulary.can_be_put_down(kind, things.place.kinds)
     ]
-    for kind in copies:
+    cumulative = tuple(accumulate(occurs[kind] for kind in kinds))
+    for _ in range(size - len(things.items)):
+        kind = things.draws.weighted(kinds, cumulative)
         things.put(kind, things.place.spots[kind])
+
+
+def _add_official_others(things: _Things, goal: Goal, bounds: tuple[int, int]) -> None:
+    """Add everything else that official rooms have, in their numbers and with their oddities."""
+    draws, place = things.draws, things.place
+    for kind, numbers in frequencies.ON_THE_FLOOR[place.room].items():
+        # A target that lies on the floor could never be taken.
+        if kind not in (goal.item_kind, goal.lamp_kind):
+            for _ in range(draws.pick(numbers)):
+                things.drop(kind)
+    for kind in _other_kinds(place, goal):
+        if draws.uniform() * 100 < frequencies.OCCURS[place.room][kind]:
+            copies = 1 if kind in vocabulary.UNIQUE else draws.pick(_COPIES)
+            for _ in range(min(copies, bounds[1] - len(things.items))):
+                things.put(kind, place.spots[kind])
+    _add_few_others(things, goal, bounds[0])
+    _lay_on_two(things, goal)
+    _lay_in_holders(things)
+    if goal.task_type != "pick_cool_then_place_in_recep":
+        _cool_some(things)
+
+
+def _lay_on_two(things: _Things, goal: Goal) -> None:
+    """Let some things lie on two pieces of furniture that share a place, as pans on burners do."""
+    furniture = {r.id: r for r in things.place.receptacles}
+    for item in list(things.items.values()):
+        if not item.receptacles:
+            continue
+        first = furniture[item.receptacles[0]]
+        partner = _TWO_AS_ONE.get(first.kind)
+        if partner is None or partner == goal.receptacle_kind:
+            continue
+        both = [
+            r.id
+            for r in things.place.receptacles
+            if r.kind == partner and r.location == first.location and r.id != first.id
+        ]
+        if both and things.draws.uniform() < _LIES_ON_TWO:
+            things.change(item, receptacles=(first.id, both[0]))
+
+
+def _lay_in_holders(things: _Things) -> None:
+    """Let some cutlery and pans lie in a bowl, pot or the like on the same furniture."""
+    small = {"butterknife", "fork", "knife", "pan", "pot", "spatula", "spoon"}
+    inside = [i for i in things.items.values() if i.kind in small and i.receptacles]
+    for holder in list(things.items.values()):
+        if "isreceptacleobject" in holder.flags and things.draws.uniform() < _LIES_IN_HOLDER:
+            for item in inside:
+                if item.receptacles == holder.receptacles and item.id != holder.id:
+                    things.change(holder, contents=(item.id,))
+                    break
+
+
+def _cool_some(things: _Things) -> None:
+    """Let some things in the fridge be cool from the start."""
+    fridges = {r.id for r in things.place.receptacles if r.kind == "fridge"}
+    for item in list(things.items.values()):
+        could_be = "coolable" in item.flags and not fridges.isdisjoint(item.receptacles)
+        if could_be and things.draws.uniform() < _COOL_ALREADY:
+            things.change(item, flags=item.flags | {"iscool"})

@@ -18,7 +18,7 @@ from zlib import crc32
 
 import numpy as np
 
-from proxmo_envs.alfworld import vocabulary
+from proxmo_envs.alfworld import frequencies, vocabulary
 from proxmo_envs.alfworld.games import Receptacle, TaskType
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class Difficulty:
     doorless: float
     # May two pieces share a place?
     shares_places: bool
-    # Official counts of things, with fixtures, things in bowls, things that are cool already.
+    # Official mix of tasks and counts of things, with everything odd that occurs there.
     official: bool
     # Steps that a search in likely places first may need to see a target.
     search_steps: int
@@ -155,14 +155,9 @@ class Layout:
         return frozenset(r.kind for r in self.receptacles)
 
     @cached_property
-    def can_contain(self) -> frozenset[tuple[str, str]]:
-        """Return the pairs (furniture kind, kind of thing) that may be put together."""
-        return _can_contain(self.kinds)
-
-    @cached_property
     def spots(self) -> dict[str, Spots]:
         """Return where each kind of thing may lie; kinds without a spot are left out."""
-        rates = vocabulary.LIES[self.room]
+        rates = frequencies.LIES[self.room]
         found = {kind: self._spots(by_furniture) for kind, by_furniture in rates.items()}
         return {kind: spots for kind, spots in found.items() if spots.receptacles}
 
@@ -183,16 +178,16 @@ class Layout:
         kinds = [r.kind for r in self.receptacles]
         order = sorted(
             self.spots[thing].receptacles,
-            key=lambda n: (-vocabulary.appeal(self.room, thing, kinds[n]), -n),
+            key=lambda n: (-frequencies.appeal(self.room, thing, kinds[n]), -n),
         )
-        steps = accumulate(vocabulary.effort(kinds[n]) for n in order)
+        steps = accumulate(frequencies.effort(kinds[n]) for n in order)
         near = [n for n, step in zip(order, steps, strict=True) if step <= self.search_steps]
         return tuple(near)
 
     def hiding_spots(self, thing: str, avoid: str | None) -> Spots:
         """Return where a target may lie: within reach, not in furniture of kind `avoid`."""
         kinds = [r.kind for r in self.receptacles]
-        rates = vocabulary.LIES[self.room][thing]
+        rates = frequencies.LIES[self.room][thing]
         near = tuple(n for n in self.reachable[thing] if kinds[n] != avoid)
         return Spots(near, tuple(accumulate(rates[kinds[n]] for n in near)))
 
@@ -227,13 +222,6 @@ class Layout:
                 yield thing, targets
 
 
-@cache
-def _can_contain(kinds: frozenset[str]) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (kind, thing) for kind in kinds for thing in vocabulary.CAN_CONTAIN.get(kind, ())
-    )
-
-
 @lru_cache(maxsize=1024)
 def layout(room: str, difficulty: str, pool: str, number: int) -> Layout:
     """Return layout `number` of a pool; the same arguments always give the same room."""
@@ -248,7 +236,7 @@ def layout(room: str, difficulty: str, pool: str, number: int) -> Layout:
 
 def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
     """Draw the sorted kinds of furniture, repeated for every piece."""
-    deciles = vocabulary.FURNITURE[room]
+    deciles = frequencies.FURNITURE[room]
     counts: Counter[str] = Counter()
     if settings.most_alike is None:
         counts.update({kind: draws.pick(numbers) for kind, numbers in deciles.items()})
@@ -256,15 +244,14 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
         if not any(counts[kind] for kind in kinds.split("|")):
             counts[draws.pick(kinds.split("|"))] += 1
     low, high = settings.furniture
-    if settings.most_alike is not None:
-        # Each kind as often as official rooms have it, but few of one kind.
-        often = [kind for kind, numbers in deciles.items() for n in numbers if n]
-        size = draws.between((low, high))
-        while counts.total() < size:
-            kind = draws.pick(often)
-            single = max(deciles[kind]) == 1
-            if counts[kind] < (1 if single else settings.most_alike):
-                counts[kind] += 1
+    size = low if settings.most_alike is None else draws.between((low, high))
+    # Each kind as often as official rooms have it.
+    often = [kind for kind, numbers in deciles.items() for n in numbers if n]
+    while counts.total() < size:
+        kind = draws.pick(often)
+        most = max(deciles[kind])
+        if counts[kind] < (most if most == 1 else settings.most_alike or most):
+            counts[kind] += 1
     return sorted(counts.elements())[:high]
 
 
