@@ -1,0 +1,127 @@
+"""A trainer that needs no torch, and a way to run the command line inside the test process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from proxmo.config import Config
+from proxmo.config_loading import dump_toml
+from proxmo_cli.main import run
+
+
+@dataclass
+class Outcome:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error_line(self) -> str:
+        """The only thing on stderr."""
+        (line,) = self.err.splitlines()
+        return line
+
+
+@pytest.fixture
+def proxmo(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Outcome]:
+    """Runs the command line in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> Outcome:
+        capsys.readouterr()
+        code = run([str(one) for one in arguments])
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@dataclass
+class Script:
+    """What the fake trainer does and what it was asked for."""
+
+    during_construction: Callable[[], Any] = lambda: None
+    during_run: Callable[[Any], Any] = lambda trainer: None
+    iterations_done: int | None = None
+    config: Config | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@pytest.fixture
+def trainer(monkeypatch: pytest.MonkeyPatch) -> Script:
+    """Puts a fake in the place of proxmo.training.loop; the script says how it behaves."""
+    script = Script()
+
+    class Trainer:
+        def __init__(self, config: Config, **arguments: Any) -> None:
+            script.during_construction()
+            script.config, script.arguments = config, arguments
+            self.stop_requested = False
+            arguments["out"].mkdir(parents=True, exist_ok=True)
+            (arguments["out"] / "config.toml").write_text(dump_toml(config))
+
+        def request_stop(self) -> None:
+            self.stop_requested = True
+
+        def run(self) -> SimpleNamespace:
+            script.during_run(self)
+            out, config = script.arguments["out"], script.config
+            assert config is not None
+            done = config.optim.iterations
+            done = done if script.iterations_done is None else script.iterations_done
+            listener = script.arguments["listener"]
+            listener.iteration({"train/success_rate": 0.5}, done, config.optim.iterations)
+            return SimpleNamespace(
+                path=out,
+                iterations_done=done,
+                finished=done >= config.optim.iterations,
+                checkpoint=out / "checkpoints" / f"step_{done}",
+                metrics={"train/success_rate": 0.5},
+                before=evaluation(0.4),
+                after=evaluation(0.8),
+            )
+
+    monkeypatch.setitem(sys.modules, "proxmo.training.loop", SimpleNamespace(Trainer=Trainer))
+    return script
+
+
+def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> SimpleNamespace:
+    """An evaluation as the library returns it."""
+
+    def result(wins: int, episodes: int) -> dict[str, Any]:
+        share = wins / max(episodes, 1)
+        return {
+            "episodes": episodes,
+            "wins": wins,
+            "success_rate": share,
+            "low": share / 2,
+            "high": (1 + share) / 2,
+        }
+
+    facts: dict[str, Any] = {
+        "env_id": "ALFWorld-v0",
+        "split": "valid_unseen",
+        "manifest_hash": "sha256:0123abcd",
+        "errors": errors,
+        "mean_score": rate,
+        "mean_length": 11.5,
+        "invalid_action_share": 0.031,
+        **result(round(rate * episodes), episodes),
+    }
+    types = {"heat": result(1, 4), "cool": result(3, 4)}
+    return SimpleNamespace(
+        **facts,
+        by_task_type={name: SimpleNamespace(**one) for name, one in types.items()},
+        to_json=lambda: {**facts, "by_task_type": types},
+    )

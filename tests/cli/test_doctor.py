@@ -1,0 +1,36 @@
+"""`proxmo doctor` looks at what a run needs and says what is missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+
+def findings(out: str) -> dict[str, dict]:
+    return {finding["name"]: finding for finding in json.loads(out)}
+
+
+def test_a_working_installation_is_exit_code_0(proxmo):
+    done = proxmo("doctor", "--json")
+    found = findings(done.out)
+    assert all(finding["ok"] for finding in found.values()), found
+    assert done.code == 0
+    assert {"python", "torch", "transformers", "faiss", "ALFWorld-v0"} <= found.keys()
+    assert "threads" in found["torch"]["text"]
+
+
+def test_a_missing_faiss_names_the_extra(proxmo, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    done = proxmo("doctor", "--json")
+    assert done.code == 1
+    assert findings(done.out)["faiss"]["ok"] is False
+    assert 'pip install "proxmo[cpu]"' in findings(done.out)["faiss"]["text"]
+
+
+def test_missing_games_are_a_problem_that_names_the_place(proxmo):
+    done = proxmo("doctor", "--data", "no/games/here")
+    assert done.code == 1
+    (line,) = (line for line in done.out.splitlines() if line.startswith("data no/games/here"))
+    assert "problem" in line

@@ -1,0 +1,124 @@
+"""`proxmo eval` hands its flags to the library and prints what comes back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import evaluation
+
+
+class Library:
+    """Stands for proxmo.evaluation: remembers the calls, returns what a test wants."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any, dict[str, Any]]] = []
+        self.result = evaluation(0.4)
+
+    def evaluate_checkpoint(self, checkpoint: Path, **arguments: Any) -> SimpleNamespace:
+        self.calls.append(("checkpoint", checkpoint, arguments))
+        arguments["listener"].phase("evaluating", done=1, total=10)
+        return self.result
+
+    def evaluate_policy(self, policy: str, **arguments: Any) -> SimpleNamespace:
+        self.calls.append(("policy", policy, arguments))
+        return self.result
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch) -> Library:
+    library = Library()
+    monkeypatch.setitem(sys.modules, "proxmo.evaluation", library)
+    return library
+
+
+def without_listener(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name != "listener"}
+
+
+def test_a_checkpoint_alone_is_enough(proxmo, library):
+    done = proxmo("eval", "--checkpoint", "run")
+    assert done.code == 0
+    ((kind, checkpoint, arguments),) = library.calls
+    assert (kind, checkpoint) == ("checkpoint", Path("run"))
+    assert without_listener(arguments) == {
+        "env": None,
+        "split": None,
+        "data": None,
+        "episodes": None,
+        "temperature": None,
+        "seed": 0,
+        "batch_size": 64,
+    }
+
+
+def test_the_flags_reach_the_library(proxmo, library):
+    proxmo(
+        *("eval", "--checkpoint", "run", "--env", "E-v0", "--split", "train", "--data", "d"),
+        *("--episodes", "5", "--temperature", "0", "--seed", "3", "--batch", "8"),
+    )
+    assert without_listener(library.calls[0][2]) == {
+        "env": "E-v0",
+        "split": "train",
+        "data": "d",
+        "episodes": 5,
+        "temperature": 0.0,
+        "seed": 3,
+        "batch_size": 8,
+    }
+
+
+def test_the_expert_plays_instead_of_a_checkpoint(proxmo, library):
+    assert proxmo("eval", "--policy", "expert", "--episodes", "5").code == 0
+    ((kind, policy, arguments),) = library.calls
+    assert (kind, policy, arguments["env"]) == ("policy", "expert", "ALFWorld-v0")
+    assert (arguments["split"], arguments["episodes"]) == ("valid_unseen", 5)
+
+
+def test_the_table_shows_every_task_type_the_total_and_what_was_played(proxmo, library):
+    done = proxmo("eval", "--checkpoint", "run")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["heat", "4", "1", "25.0", "%", "[12.5,", "62.5]"] in rows
+    assert ["cool", "4", "3", "75.0", "%", "[37.5,", "87.5]"] in rows
+    assert ["all", "10", "4", "40.0", "%", "[20.0,", "70.0]"] in rows
+    assert ["manifest", "sha256:0123abcd"] in rows
+    assert ["environment", "ALFWorld-v0,", "split", "valid_unseen"] in rows
+    assert "evaluating" in done.err and "evaluating" not in done.out
+
+
+def test_a_piped_table_has_no_lines_no_colour_and_no_trailing_blanks(proxmo, library):
+    out = proxmo("eval", "--checkpoint", "run").out
+    assert not set(out) & set("│─╭\x1b")
+    assert all(line == line.rstrip() for line in out.splitlines())
+
+
+def test_json_is_what_the_library_says(proxmo, library):
+    done = proxmo("eval", "--checkpoint", "run", "--json")
+    assert json.loads(done.out) == library.result.to_json()
+
+
+def test_episodes_that_could_not_be_scored_make_the_result_incomplete(proxmo, library):
+    library.result = evaluation(0.4, errors=2)
+    done = proxmo("eval", "--checkpoint", "run")
+    assert done.code == 3
+    assert "2 episodes ended in an error" in done.out
+    library.result = evaluation(0.0, errors=2, episodes=0)
+    assert proxmo("eval", "--checkpoint", "run").code == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--checkpoint", "run", "--policy", "expert"]])
+def test_exactly_one_player_is_evaluated(proxmo, library, arguments: list[str]):
+    done = proxmo("eval", *arguments)
+    assert (done.code, library.calls) == (2, [])
+    assert done.error_line == "error: give either --checkpoint DIR or --policy expert|random"
+
+
+def test_a_policy_has_no_temperature(proxmo, library):
+    done = proxmo("eval", "--policy", "random", "--temperature", "1")
+    assert (done.code, library.calls) == (2, [])
+    assert "--temperature" in done.error_line
