@@ -1,7 +1,7 @@
 """Gymnasium text environments for language agents; needs numpy and gymnasium only.
 
-Importing this package registers the environments: `gymnasium.make("ALFWorld-v0")`. Without the import,
-`gymnasium.make("proxmo_envs:ALFWorld-v0")` does both.
+Importing this package registers the environments: `gymnasium.make("ALFWorld-v0")`. Without the
+import, `gymnasium.make("proxmo_envs:ALFWorld-v0")` does both.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 from typing import Any
 
 import gymnasium
+from gymnasium.envs.registration import load_env_creator
 
 from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError
 from proxmo_envs.task import Task, TaskSet
@@ -29,20 +30,22 @@ gymnasium.register(
 def task_set(env_id: str, split: str = "train", data: str | None = None, **kwargs: Any) -> TaskSet:
     """Return the tasks of a split of a registered environment, without making the environment.
 
-    Works for every environment whose class has a class method `task_set(split=, data=, **kwargs)`; the further
-    arguments are those of `gymnasium.make`. Raises InvalidOptionError when the class has none.
+    Works for every environment whose class has a class method `task_set(split=, data=, **kwargs)`;
+    the further arguments are those of `gymnasium.make`. Raises InvalidOptionError when the class
+    has none.
     """
     module, _, name = env_id.rpartition(":")
     if module:
         importlib.import_module(module)
     spec = gymnasium.spec(name)
-    entry_point = spec.entry_point
-    if isinstance(entry_point, str):
-        entry_point = gymnasium.envs.registration.load_env_creator(entry_point)
-    tasks = getattr(entry_point, "task_set", None)
+    entry: Any = spec.entry_point
+    if isinstance(entry, str):
+        entry = load_env_creator(entry)
+    tasks = getattr(entry, "task_set", None)
     if tasks is None:
         raise InvalidOptionError(
-            f"{env_id} has no tasks to list: its class needs a class method `task_set(split=, data=, ...)`"
+            f"{env_id} has no tasks to list: its class needs a class method "
+            "`task_set(split=, data=, ...)`"
         )
     result: TaskSet = tasks(split=split, data=data, **{**spec.kwargs, **kwargs})
     return result

@@ -1,9 +1,13 @@
-"""The tree of errors the environments raise on purpose: each text says what came, what was expected, what to do."""
+"""The errors the environments raise on purpose: what came, what was expected, what to do."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+
+# What a message quotes of a name it does not know, and how many known ones it lists.
+_LONGEST = 200
+_LISTED = 10
 
 
 class ProxmoEnvError(Exception):
@@ -16,6 +20,10 @@ class InvalidOptionError(ProxmoEnvError):
 
 class InvalidActionError(ProxmoEnvError):
     """An action is not a string."""
+
+
+class NoEpisodeError(ProxmoEnvError):
+    """An environment was used before its first reset."""
 
 
 class UnknownTaskError(ProxmoEnvError):
@@ -33,6 +41,9 @@ class DataNotFoundError(ProxmoEnvError):
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     """Return the text for a name that is not known, with near names where there are some."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names[:10])}."
-    return f"unknown {kind} {name!r}; {hint}"
+    shown = str(name)[:_LONGEST]
+    near = difflib.get_close_matches(shown, names, n=3, cutoff=0.5)
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    listed = f"known: {', '.join(names[:_LISTED])}{more}."
+    hint = f"did you mean {' or '.join(near)}?" if near else listed
+    return f"unknown {kind} {shown!r}; {hint}"

@@ -1,4 +1,4 @@
-"""Tasks and sets of tasks: which games there are, in an order that depends on nothing but their ids."""
+"""Tasks and sets of tasks, in an order that depends on nothing but their ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of an environment; equal content hashes mean the same task, whatever file it came from."""
+    """One task of an environment; an equal content hash means the same task, from whatever file."""
 
     env: str
     split: str
@@ -51,7 +51,7 @@ class TaskSet:
 
     @cached_property
     def manifest_hash(self) -> str:
-        """Hash of every id and content: two sets with the same manifest hash hold the same tasks."""
+        """Hash of all ids and contents: two sets with the same manifest hash hold the same tasks."""
         lines = (f"{task.task_id} {task.content_hash}\n" for task in self)
         header = f"{self.env} {self.split}\n"
         return hashlib.sha256((header + "".join(lines)).encode()).hexdigest()

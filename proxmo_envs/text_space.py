@@ -1,7 +1,8 @@
 """A Gymnasium space whose elements are strings.
 
-`gymnasium.spaces.Text` wants a fixed alphabet and length, scans every character in `contains` and samples noise. Here
-every `str` is an element, and a sample is an action that makes sense right now, when the environment said which do.
+`gymnasium.spaces.Text` wants a fixed alphabet and length, scans every character in `contains` and
+samples noise. Here every `str` is an element, and a sample is an action that makes sense right now,
+when the environment said which do.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class TextSpace(Space[str]):
         return False
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
-        """Draw one of `choices`, uniformly or with `probability`; `mask` keeps those where it is true."""
+        """Draw one of `choices`, uniformly or with `probability`; `mask` keeps some of them."""
         weights = None
         if probability is not None:
             weights = np.asarray(probability, dtype=float)

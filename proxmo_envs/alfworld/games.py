@@ -1,8 +1,8 @@
 """One ALFWorld game as data: the room, what lies where, and the goal.
 
-A `Game` is what the engine (`world.py`) plays. It comes from an official game file, or from the generator
-(`generator.py`); nothing downstream knows which. Everything is immutable, so one `Game` may be shared by any number of
-environments and threads.
+A `Game` is what the engine (`world.py`) plays. It comes from an official game file, or from the
+generator (`generator.py`); nothing downstream knows which. Everything is immutable, so one `Game`
+may be shared by any number of environments and threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ TaskType = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Receptacle:
-    """A piece of furniture or an appliance; `id` is the lower-cased PDDL id, `kind` the lower-cased type (`cabinet`)."""
+    """A piece of furniture or an appliance.
+
+    `id` is the lower-cased PDDL id, `kind` the lower-cased type (`cabinet`).
+    """
 
     id: str
     kind: str
@@ -41,12 +44,12 @@ class Receptacle:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A thing that is not furniture: what can be taken, lamps, and scenery that only counts in the numbering.
+    """What is not furniture: things to take, lamps, and scenery that only counts in the numbering.
 
-    `flags` holds the lower-cased PDDL predicates that are true of it at the start: pickupable, cleanable, heatable,
-    coolable, toggleable, sliceable, isreceptacleobject, ishot, iscool, isclean, issliced, istoggled.
-    `receptacles` are the ids of the receptacles it lies in (usually one, possibly none or two); `contents` the ids of
-    the items that lie in it.
+    `flags` holds the lower-cased PDDL predicates that are true of it at the start: pickupable,
+    cleanable, heatable, coolable, toggleable, sliceable, isreceptacleobject, ishot, iscool, isclean,
+    issliced, istoggled. `receptacles` are the ids of the receptacles it lies in (usually one,
+    possibly none or two); `contents` the ids of the items that lie in it.
     """
 
     id: str
@@ -59,7 +62,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What wins: kinds, not instances (`receptacle_kind` is None for look_at_obj_in_light, `lamp_kind` for all others)."""
+    """What wins: kinds, not instances.
+
+    `receptacle_kind` is None for look_at_obj_in_light, `lamp_kind` for all other types.
+    """
 
     task_type: TaskType
     item_kind: str
@@ -85,14 +91,15 @@ class Game:
 
 GAME_FILE = "game.tw-pddl"
 TASK_TYPES: tuple[str, ...] = get_args(TaskType)
-# The one sentence of the grammar that differs from game to game; `put {o} ...` is how json_2.1.1 calls moving.
+# The one sentence of the grammar that differs from game to game.
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
+# How json_2.1.1 calls moving.
 _PUT_TEMPLATE = "put {o} in/on {r}"
 
-# (predicate subject [object]); costs such as `(= (distance a b) 3)` match on their inner part and are not used.
+# (predicate subject [object]); of costs, `(= (distance a b) 3)`, the inner part matches, unused.
 _FACT = re.compile(r"\(\s*(\w+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
 _COMMENT = re.compile(r";[^\n]*")
-_ITEM_FLAGS = (
+ITEM_FLAGS = (
     "pickupable",
     "cleanable",
     "heatable",
@@ -109,16 +116,24 @@ _ITEM_FLAGS = (
 
 
 def read_problem(
-    problem: str, *, task_id: str, task: str, split: str, grammar: Grammar, walkthrough: tuple[str, ...] = ()
+    problem: str,
+    *,
+    task_id: str,
+    task: str,
+    split: str,
+    grammar: Grammar,
+    walkthrough: tuple[str, ...] = (),
 ) -> Game:
-    """Read the PDDL problem of an official game (PDDL is case-insensitive: everything is lower-cased).
+    """Read the PDDL problem of an official game.
 
-    Raises GameFileError when it is not such a problem.
+    PDDL is case-insensitive: like the original, everything is lower-cased. Raises GameFileError when it is not such a problem.
     """
     lines = _COMMENT.sub("", problem.lower())
     start, end = lines.find("(:init"), lines.find("(:goal")
     if not 0 <= start < end:
-        raise GameFileError(f"{task_id}: not an ALFWorld problem: no (:init ...) followed by (:goal ...)")
+        raise GameFileError(
+            f"{task_id}: not an ALFWorld problem: no (:init ...) followed by (:goal ...)"
+        )
     facts: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for predicate, subject, other in _FACT.findall(lines, start, end):
         facts[predicate].append((subject, other))
@@ -136,7 +151,7 @@ def read_problem(
             walkthrough=walkthrough,
         )
     except (KeyError, IndexError) as error:
-        raise GameFileError(f"{task_id}: the problem is incomplete: no fact for {error}") from error
+        raise GameFileError(f"{task_id}: the problem is incomplete: {error!r}") from error
 
 
 def _kind(type_name: str) -> str:
@@ -160,7 +175,7 @@ def _read_items(facts: dict[str, list[tuple[str, str]]]) -> tuple[Item, ...]:
         receptacles[item].add(receptacle)
     for inner, outer in facts["inreceptacleobject"]:
         contents[outer].add(inner)
-    for flag in _ITEM_FLAGS:
+    for flag in ITEM_FLAGS:
         for item, _ in facts[flag]:
             flags[item].add(flag)
     return tuple(
@@ -214,7 +229,12 @@ def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
     walkthrough = tuple(str(command) for command in content.get("walkthrough") or ())
     sentence, problem = task.group(1), content["pddl_problem"]
     game = read_problem(
-        problem, task_id=task_id, task=sentence, split=split, grammar=grammar, walkthrough=walkthrough
+        problem,
+        task_id=task_id,
+        task=sentence,
+        split=split,
+        grammar=grammar,
+        walkthrough=walkthrough,
     )
     return game, content_hash(problem, sentence, grammar)
 

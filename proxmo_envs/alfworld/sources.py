@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
+from proxmo_envs.alfworld.official import JSON_LINES, JsonLinesGames, OfficialDirectory
+from proxmo_envs.alfworld.packed import PackedGames, is_packed
 from proxmo_envs.errors import DataNotFoundError, InvalidOptionError, UnknownTaskError, unknown
 
 GENERATED = "generated"
@@ -62,8 +65,9 @@ class GeneratedGames:
             or not (parts[3].isascii() and parts[3].isdigit() and len(parts[3]) == 6)
         ):
             raise UnknownTaskError(
-                f"unknown task {task_id[:200]!r}; ids of generated games are {GENERATED}/SPLIT/DIFFICULTY/NUMBER "
-                f"with one of the splits {', '.join(self._generator.SPLIT_SIZES)}, one of the difficulties "
+                f"unknown task {task_id[:200]!r}; ids of generated games are "
+                f"{GENERATED}/SPLIT/DIFFICULTY/NUMBER with a split of "
+                f"{', '.join(self._generator.SPLIT_SIZES)}, a difficulty of "
                 f"{', '.join(self._generator.DIFFICULTIES)} and a number of six digits"
             )
         return self._generator.generate(parts[1], int(parts[3]), parts[2])
@@ -79,7 +83,7 @@ class OneGame:
 
     def __init__(self, path: Path) -> None:
         """Read the file."""
-        self._game, self._hash = read_game_file(path, task_id=_id_of(path), split=path.parts[-4:][0])
+        self._game, self._hash = _read_one(path)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OneGame:
         """Share the source: it never changes."""
@@ -100,29 +104,67 @@ class OneGame:
         return self._hash
 
 
-def _id_of(path: Path) -> str:
-    """Return the id of a game file: its folder below the data directory, `split/task/trial`."""
-    return "/".join(path.absolute().parent.parts[-3:])
+def _read_one(file: Path) -> tuple[Game, str]:
+    """Read a game file outside any data set; its id is its folder, `split/task/trial` in official ones."""
+    parts = file.resolve().parent.parts[-3:]
+    return read_game_file(file, task_id="/".join(parts), split=parts[0])
 
 
-def load_game_file(path: str | os.PathLike[str]) -> Game:
-    """Read one official game file."""
-    file = Path(path)
-    if not file.is_file():
-        raise DataNotFoundError(f"no game file {file}; give the path of a {GAME_FILE}")
-    return read_game_file(file, task_id=_id_of(file), split=file.absolute().parts[-4:][0])[0]
+def load_game_file(path: str | os.PathLike[str], source: GameSource) -> Game:
+    """Read one official game file; of a data directory only what lies in it.
+
+    Raises DataNotFoundError, GameFileError and InvalidOptionError.
+    """
+    file = source.path / path if isinstance(source, OfficialDirectory) else Path(path)
+    try:
+        file = file.resolve(strict=True)
+    except (OSError, ValueError) as error:
+        raise DataNotFoundError(
+            f"no game file {str(file)[:200]!r}: {error}; give the path of a {GAME_FILE}"
+        ) from error
+    if isinstance(source, OfficialDirectory) and not file.is_relative_to(source.path):
+        raise InvalidOptionError(
+            f"game_file {str(path)[:200]!r} is outside the data directory {source.path}; "
+            "make the environment with data=PATH to play a single file"
+        )
+    return _read_one(file)[0]
+
 
 def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = None) -> GameSource:
     """Return the source that `data` names.
 
-    None is the directory in the environment variable ALFWORLD_DATA where it is set and no `difficulty` is asked for,
-    otherwise generated games. Raises DataNotFoundError and InvalidOptionError.
+    None is the directory in the environment variable ALFWORLD_DATA where it is set and no
+    `difficulty` is asked for, otherwise generated games. Raises DataNotFoundError, GameFileError and InvalidOptionError.
     """
-    if data is None and difficulty is None:
-        data = os.environ.get(DATA_VARIABLE) or GENERATED
+    origin = ""
+    if data is None and difficulty is None and os.environ.get(DATA_VARIABLE):
+        data = os.environ[DATA_VARIABLE]
+        origin = f" (from ${DATA_VARIABLE})"
     if data is None or data == GENERATED:
         return GeneratedGames(difficulty or "default")
-    path = Path(data)
-    if path.is_file():
-        return OneGame(path)
-    raise DataNotFoundError(f"no data at {path}: give an official data directory or a {GAME_FILE}")
+    if difficulty is not None:
+        raise InvalidOptionError(
+            f"difficulty={difficulty!r} sizes generated rooms, but data={str(data)!r} holds games as "
+            "they are: leave one of them out"
+        )
+    path = Path(data).expanduser()
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:
+        raise DataNotFoundError(
+            f"no ALFWorld data at {str(path)[:200]!r}{origin}: {error}; give an official data "
+            f"directory, a packed file, a .jsonl file or a {GAME_FILE}, or data={GENERATED!r}"
+        ) from error
+    return _open_path(path.resolve(), (status.st_mtime_ns, status.st_size))
+
+
+# One process makes many environments over the same data: it is listed and decompressed once for all of them.
+@lru_cache(maxsize=8)
+def _open_path(path: Path, version: tuple[int, int]) -> GameSource:
+    if path.is_dir():
+        return OfficialDirectory(path)
+    if is_packed(path):
+        return PackedGames(path)
+    if path.name.endswith(JSON_LINES):
+        return JsonLinesGames(path)
+    return OneGame(path)

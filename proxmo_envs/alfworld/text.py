@@ -1,12 +1,14 @@
 """Everything the ALFWorld text world says, in the original's words (grammar `alfred.twl2`).
 
-Two grammars are in circulation: `move` (releases since json_2.1.2) and `put` (json_2.1.1). They differ in three texts
-and one command; every function that depends on it takes the grammar.
+Two grammars are in circulation: `move` (releases since json_2.1.2) and `put` (json_2.1.1). They
+differ in the command that puts things down and its answer, in `help`, and in how an arrival reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from proxmo_envs.alfworld.games import Grammar
 
 NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."
@@ -31,8 +33,21 @@ HELP = """Available commands:
 """
 
 
+# How the two grammars say where a thing goes.
+_PREPOSITIONS: dict[Grammar, str] = {"move": " to ", "put": " in/on "}
+
+
+def translate(command: str, grammar: Grammar) -> str | None:
+    """Return what a command of the other grammar is called in `grammar`; None for any other."""
+    verb, _, rest = command.strip().partition(" ")
+    other: Grammar = "put" if grammar == "move" else "move"
+    if verb != other or _PREPOSITIONS[other] not in rest:
+        return None
+    return f"{grammar} {rest.replace(_PREPOSITIONS[other], _PREPOSITIONS[grammar], 1)}"
+
+
 def listing(names: Sequence[str]) -> str:
-    """Join names the way the original does: a comma before "and" even between two; `nothing` for none."""
+    """Join names as the original does: a comma before "and" even between two, `nothing` for none."""
     if len(names) > 1:
         return f"{', '.join(names[:-1])}, and {names[-1]}"
     return names[0] if names else "nothing"

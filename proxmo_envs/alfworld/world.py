@@ -1,136 +1,21 @@
-"""The ALFWorld text world: the rules of a household room, without a planner and without a grammar interpreter.
+"""The ALFWorld text world: the rules of a household room, without planner or grammar interpreter.
 
-A `Room` is one `Game` compiled for play (names, numbers, sorted indexes); it never changes and is shared. A `World` is
-the state of one episode in a room. Items and receptacles are indexes into the sorted ids, because the original lists
-everything in the order of its ids: a sorted list of indexes is already in the order in which it is told.
-
-The quirks of the original are kept on purpose (the comments say which): agents are compared on its exact texts.
+A `World` is the state of one episode in a `Room`. The quirks of the original are kept on purpose
+(the comments say which): agents are compared on its exact texts.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from proxmo_envs.alfworld import text
-from proxmo_envs.alfworld.games import Game, Grammar
+from proxmo_envs.alfworld.room import TREATMENTS, Room
 
 _KNIVES = ("knife", "butterknife")
-# What an appliance does to a held item: verb -> (kind of receptacle, flag the item needs).
-_TREATMENTS = {
-    "clean": ("sinkbasin", "cleanable"),
-    "cool": ("fridge", "coolable"),
-    "heat": ("microwave", "heatable"),
-}
-_GOAL_VERBS = {
-    "pick_clean_then_place_in_recep": "clean",
-    "pick_cool_then_place_in_recep": "cool",
-    "pick_heat_then_place_in_recep": "heat",
-}
-
-
-def _names(ids: Iterable[str]) -> dict[str, str]:
-    """Name every id; of one name the last id in string order gets number 1, the first the highest."""
-    counts: dict[str, int] = {}
-    names: dict[str, str] = {}
-    for thing in sorted(ids, reverse=True):
-        name = thing.partition("_bar_")[0]
-        if "basin" in thing and "basin" not in name:
-            name += "basin"
-        counts[name] = counts.get(name, 0) + 1
-        names[thing] = f"{name} {counts[name]}"
-    return names
-
-
-class Room:
-    """One game compiled for play in one grammar; never changes, safe to share between worlds and threads."""
-
-    def __init__(self, game: Game, grammar: Grammar | None = None) -> None:
-        """Compile `game`; `grammar` overrides the game's own."""
-        self.game = game
-        self.grammar: Grammar = grammar or game.grammar
-        receptacles = sorted(game.receptacles, key=lambda r: r.id)
-        items = sorted(game.items, key=lambda i: i.id)
-        names = _names([r.id for r in receptacles] + [i.id for i in items])
-        places = {game.start_location, *(r.location for r in receptacles)}
-        places.update(i.location for i in items if i.location is not None)
-        place_index = {place: k for k, place in enumerate(sorted(places))}
-
-        self.start = place_index[game.start_location]
-        self.receptacles = [names[r.id] for r in receptacles]
-        self.receptacle_index = {name: k for k, name in enumerate(self.receptacles)}
-        self.receptacle_kinds = [r.kind for r in receptacles]
-        self.place = [place_index[r.location] for r in receptacles]
-        self.at: list[list[int]] = [[] for _ in place_index]
-        for k, place in enumerate(self.place):
-            self.at[place].append(k)
-        self.openable = [r.openable for r in receptacles]
-        self.opened = {k for k, r in enumerate(receptacles) if r.opened}
-
-        self.items = [names[i.id] for i in items]
-        self.item_index = {name: k for k, name in enumerate(self.items)}
-        self.item_kinds = [i.kind for i in items]
-        self.listed = [f"a {name}" for name in self.items]
-        self.flagged: dict[str, set[int]] = {}
-        self.contents: list[list[int]] = [[] for _ in receptacles]
-        self.whereabouts: set[tuple[int, int]] = set()
-        self._read_items(place_index)
-        self._go_to: dict[int, list[str]] = {}
-        self._read_goal()
-
-    def _read_items(self, place_index: dict[str, int]) -> None:
-        """Fill in what is true of each item at the start."""
-        receptacle_ids = {r.id: k for k, r in enumerate(sorted(self.game.receptacles, key=lambda r: r.id))}
-        items = sorted(self.game.items, key=lambda i: i.id)
-        item_ids = {item.id: k for k, item in enumerate(items)}
-        self.inside: dict[int, list[int]] = {}
-        for k, item in enumerate(items):
-            for flag in item.flags:
-                self.flagged.setdefault(flag, set()).add(k)
-            for receptacle in item.receptacles:
-                self.contents[receptacle_ids[receptacle]].append(k)
-            if item.location is not None:
-                self.whereabouts.add((k, place_index[item.location]))
-            if item.contents:
-                self.inside[k] = sorted(item_ids[i] for i in item.contents)
-
-    def _read_goal(self) -> None:
-        """Turn the kinds the goal names into the items, receptacles and lamps that count."""
-        goal = self.game.goal
-        self.goal_verb = _GOAL_VERBS.get(goal.task_type)
-        targets = {k for k, kind in enumerate(self.item_kinds) if kind == goal.item_kind}
-        if self.goal_verb is not None:
-            targets &= self.having(_TREATMENTS[self.goal_verb][1])
-        self.goal_items = targets
-        self.goal_receptacles = [
-            k for k, kind in enumerate(self.receptacle_kinds) if kind == goal.receptacle_kind
-        ]
-        self.goal_lamps = [
-            k for k in self.having("toggleable") if self.item_kinds[k] == goal.lamp_kind
-        ]
-
-    def having(self, flag: str) -> set[int]:
-        """Return the items for which `flag` is true at the start."""
-        return self.flagged.get(flag, set())
-
-    def go_to(self, place: int) -> list[str]:
-        """Return the sorted `go to` commands at `place`: all furniture that stands elsewhere."""
-        commands = self._go_to.get(place)
-        if commands is None:
-            commands = sorted(
-                f"go to {name}"
-                for name, where in zip(self.receptacles, self.place, strict=True)
-                if where != place
-            )
-            self._go_to[place] = commands
-        return commands
-
-    def arrival(self, receptacle: int) -> str:
-        """Return what is said on arriving; the older grammar gives away the number of the location."""
-        if self.grammar == "move":
-            return f"You arrive at {self.receptacles[receptacle]}."
-        return f"You arrive at loc {len(self.at) - self.place[receptacle]}."
+# Heating undoes cooling and the other way round; clean stays.
+_UNDOES = {"cool": "heat", "heat": "cool"}
 
 
 class World:
@@ -232,14 +117,6 @@ class World:
         met, total = self.conditions
         return met == total
 
-    def translate(self, command: str) -> str | None:
-        """Return what a command of the other grammar is called in this one; None for any other command."""
-        verb, _, rest = command.strip().partition(" ")
-        ours, theirs = (" to ", " in/on ") if self.room.grammar == "move" else (" in/on ", " to ")
-        if verb != ("put" if self.room.grammar == "move" else "move") or theirs not in rest:
-            return None
-        return f"{'move' if verb == 'put' else 'put'} {rest.replace(theirs, ours, 1)}"
-
     def admissible(self) -> list[str]:
         """Return a new list of the commands that can be done now, sorted as plain strings."""
         known = self._lists.get(self.location)
@@ -265,23 +142,21 @@ class World:
         commands += sorted(examined)
         commands += room.go_to(self.location)
         commands += self._treatments("heat")
-        commands += ["help", "inventory", "look"] if room.grammar == "move" else ["inventory", "look"]
         if room.grammar == "move":
-            commands += self._placements("move", "to")
-        commands += sorted(f"open {name}" for name in shut)
-        if room.grammar == "put":
+            commands += ["help", "inventory", "look", *self._placements("move", "to")]
+            commands += sorted(f"open {name}" for name in shut)
+        else:
+            commands += ["inventory", "look"]
+            commands += sorted(f"open {name}" for name in shut)
             commands += self._placements("put", "in/on")
-        if held is not None and room.item_kinds[held] in _KNIVES:
-            sliceable = (i for i in room.having("sliceable") if (i, self.location) in self.whereabouts)
-            commands += sorted(f"slice {room.items[i]} with {room.items[held]}" for i in sliceable)
-        if held is None:
-            commands += self._takings()
+        commands += self._slicings()
+        commands += self._takings()
         lamps = (i for i in room.having("toggleable") if self._within_reach(i))
         commands += sorted(f"use {room.items[i]}" for i in lamps)
         return commands
 
     def _treatments(self, verb: str) -> list[str]:
-        kind, flag = _TREATMENTS[verb]
+        kind, flag = TREATMENTS[verb]
         room = self.room
         if self.held is None or self.held not in room.having(flag):
             return []
@@ -300,7 +175,19 @@ class World:
             if self._accepts(r, held)
         )
 
+    def _slicings(self) -> list[str]:
+        held, room = self.held, self.room
+        if held is None or room.item_kinds[held] not in _KNIVES:
+            return []
+        return sorted(
+            f"slice {room.items[i]} with {room.items[held]}"
+            for i in room.having("sliceable")
+            if (i, self.location) in self.whereabouts
+        )
+
     def _takings(self) -> list[str]:
+        if self.held is not None:
+            return []
         room, pickupable = self.room, self.room.having("pickupable")
         return sorted(
             f"take {room.items[i]} from {room.receptacles[r]}"
@@ -320,9 +207,7 @@ class World:
     def _treats(self, receptacle: int, kind: str) -> bool:
         """Say whether `receptacle` is the appliance for it; in the older grammar a sink cleans, too."""
         own = self.room.receptacle_kinds[receptacle]
-        return own == kind or (
-            kind == "sinkbasin" and own == "sink" and self.room.grammar == "put"
-        )
+        return own == kind or (kind == "sinkbasin" and own == "sink" and self.room.grammar == "put")
 
     def _within_reach(self, lamp: int) -> bool:
         """Say whether a lamp can be used: in any receptacle here, even a closed one."""
@@ -361,9 +246,7 @@ class World:
         beside = sorted(
             (i, r) for i, r in self.left if r in here and (i, self.location) in self.whereabouts
         )
-        return text.facing(
-            [room.receptacles[r] for r in here], [room.listed[i] for i, _ in beside]
-        )
+        return text.facing([room.receptacles[r] for r in here], [room.listed[i] for i, _ in beside])
 
     def _inventory(self, rest: str) -> str | None:
         if rest:
@@ -394,7 +277,7 @@ class World:
 
     def _close(self, rest: str) -> str | None:
         receptacle = self._here(rest)
-        if receptacle is None or receptacle not in self.opened or not self.room.openable[receptacle]:
+        if receptacle is None or receptacle not in self.opened:
             return None
         self.opened.discard(receptacle)
         self._changed()
@@ -420,16 +303,16 @@ class World:
         return f"You pick up the {name} from the {where}."
 
     def _move(self, rest: str) -> str | None:
-        if self.room.grammar != "move":
-            return None
         name, _, where = rest.partition(" to ")
-        return f"You move the {name} to the {where}." if self._place(name, where) else None
+        if self.room.grammar != "move" or not self._place(name, where):
+            return None
+        return f"You move the {name} to the {where}."
 
     def _put(self, rest: str) -> str | None:
-        if self.room.grammar != "put":
-            return None
         name, _, where = rest.partition(" in/on ")
-        return f"You put the {name} in/on the {where}." if self._place(name, where) else None
+        if self.room.grammar != "put" or not self._place(name, where):
+            return None
+        return f"You put the {name} in/on the {where}."
 
     def _place(self, name: str, where: str) -> bool:
         receptacle, item = self._here(where), self.room.item_index.get(name)
@@ -466,60 +349,47 @@ class World:
 
     def _use(self, rest: str) -> str | None:
         lamp = self.room.item_index.get(rest)
-        if lamp is None or lamp not in self.room.having("toggleable") or not self._within_reach(lamp):
+        if lamp is None or lamp not in self.room.having("toggleable"):
+            return None
+        if not self._within_reach(lamp):
             return None
         self.toggled.add(lamp)
+        # It says so every time: a lamp that was ever turned on counts as on.
         return f"You turn on the {rest}."
 
-    def _treat(self, verb: str, rest: str) -> bool:
+    def _treat(self, verb: str, rest: str) -> str | None:
         name, _, where = rest.partition(" with ")
         receptacle, item = self._here(where), self.room.item_index.get(name)
-        kind, flag = _TREATMENTS[verb]
+        kind, flag = TREATMENTS[verb]
         if receptacle is None or item is None or item != self.held:
-            return False
+            return None
         if item not in self.room.having(flag) or not self._treats(receptacle, kind):
-            return False
+            return None
         self.done_to[verb].add(item)
-        return True
-
-    def _clean(self, rest: str) -> str | None:
-        return _used("clean", rest) if self._treat("clean", rest) else None
-
-    def _cool(self, rest: str) -> str | None:
-        if not self._treat("cool", rest):
-            return None
-        self.done_to["heat"].discard(self.held)  # type: ignore[arg-type]
-        return _used("cool", rest)
-
-    def _heat(self, rest: str) -> str | None:
-        if not self._treat("heat", rest):
-            return None
-        self.done_to["cool"].discard(self.held)  # type: ignore[arg-type]
-        return _used("heat", rest)
+        if verb in _UNDOES:
+            self.done_to[_UNDOES[verb]].discard(item)
+        return f"You {verb} the {name} using the {where}."
 
     def _slice(self, rest: str) -> str | None:
         name, _, tool = rest.partition(" with ")
         item, knife = self.room.item_index.get(name), self.room.item_index.get(tool)
         if knife is None or knife != self.held or self.room.item_kinds[knife] not in _KNIVES:
             return None
-        if item not in self.room.having("sliceable") or (item, self.location) not in self.whereabouts:
+        if item is None or item not in self.room.having("sliceable"):
             return None
-        self.sliced.add(item)  # type: ignore[arg-type]
+        if (item, self.location) not in self.whereabouts:
+            return None
+        self.sliced.add(item)
         return f"You sliced the {name} with the {tool}."
 
 
-def _used(verb: str, rest: str) -> str:
-    name, _, appliance = rest.partition(" with ")
-    return f"You {verb} the {name} using the {appliance}."
-
-
 _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
-    "clean": World._clean,
+    "clean": lambda world, rest: world._treat("clean", rest),
     "close": World._close,
-    "cool": World._cool,
+    "cool": lambda world, rest: world._treat("cool", rest),
     "examine": World._examine,
     "go": World._go,
-    "heat": World._heat,
+    "heat": lambda world, rest: world._treat("heat", rest),
     "help": World._help,
     "inventory": World._inventory,
     "look": World._look,
