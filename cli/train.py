@@ -181,7 +181,7 @@ def _train(config: Config, path: Path, *, resume: bool, minutes: float | None) -
             with GracefulStop(trainer.request_stop, listener.message) as stop:
                 return trainer.run(), stop.requested
         except BaseException:
-            if (path / "config.toml").is_file():
+            if any((path / "checkpoints").glob("step_*")):
                 listener.message(f"what was saved is intact; continue: {_resume_command(path)}")
             raise
 

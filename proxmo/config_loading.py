@@ -33,10 +33,11 @@ PRESET_DIRECTORY = Path(__file__).parent / "presets"
 NONE = "none"
 # The preset of the embedded model lies under all other layers as long as that model is trained.
 EMBEDDED_MODEL = "tiny"
-# What only fits the name beside it: a layer that changes the name starts these afresh, so that
-# another environment does not inherit the step limit of ALFWorld, nor GRPO the options of ProxMO.
+# What only fits the key beside it: a layer that changes the key starts these afresh, so that other
+# games do not inherit the size of the generated ones, nor GRPO the options of ProxMO.
 _BELONGS_TO = {
     "env.id": ("data", "split", "max_steps", "kwargs"),
+    "env.data": ("max_steps", "kwargs"),
     "credit.method": ("options",),
 }
 
@@ -145,8 +146,9 @@ def _merge(table: Table, layer: Mapping[str, Any], prefix: str = "") -> None:
 
 
 def _names_first(paths: Iterable[str], prefix: str = "") -> list[str]:
-    """Order keys so that a changed name drops its belongings before the layer sets new ones."""
-    return sorted(paths, key=lambda path: f"{prefix}{path.partition('=')[0]}" not in _BELONGS_TO)
+    """Order keys so that a changed key drops its belongings before the layer sets new ones."""
+    order = {key: place for place, key in enumerate(_BELONGS_TO)}
+    return sorted(paths, key=lambda one: order.get(prefix + one.partition("=")[0], len(order)))
 
 
 def _drop_belongings(table: Table, path: str, value: Any) -> None:
@@ -154,10 +156,18 @@ def _drop_belongings(table: Table, path: str, value: Any) -> None:
         return
     section, key = path.split(".")
     current = table.get(key, getattr(getattr(Config(), section), key))
-    # "proxmo_envs:ALFWorld-v0" and "ALFWorld-v0" are the same world.
-    if str(current).rpartition(":")[2] != str(value).rpartition(":")[2]:
+    if _meaning(path, current) != _meaning(path, value):
         for belonging in _BELONGS_TO[path]:
             table.pop(belonging, None)
+
+
+def _meaning(path: str, value: Any) -> Any:
+    """Return the same for values that say the same in different words."""
+    if path == "env.id":
+        return str(value).rpartition(":")[2]
+    if path == "env.data" and value in (None, NONE):
+        return "generated"
+    return value
 
 
 def _assign(table: Table, assignment: str) -> None:

@@ -54,6 +54,7 @@ class Script:
     during_construction: Callable[[], Any] = lambda: None
     during_run: Callable[[Any], Any] = lambda trainer: None
     iterations_done: int | None = None
+    saves: bool = True
     config: Config | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -70,6 +71,8 @@ def trainer(monkeypatch: pytest.MonkeyPatch) -> Script:
             self.stop_requested = False
             arguments["out"].mkdir(parents=True, exist_ok=True)
             (arguments["out"] / "config.toml").write_text(dump_toml(config))
+            if script.saves:
+                (arguments["out"] / "checkpoints" / "step_1").mkdir(parents=True, exist_ok=True)
 
         def request_stop(self) -> None:
             self.stop_requested = True

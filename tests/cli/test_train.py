@@ -140,6 +140,14 @@ def test_a_failure_on_the_way_names_the_way_back(proxmo, trainer):
     assert error == "error: [Errno 28] No space left on device"
 
 
+def test_a_failure_before_the_first_checkpoint_promises_nothing(proxmo, trainer):
+    def full(running) -> None:
+        raise OSError(28, "No space left on device")
+
+    trainer.during_run, trainer.saves = full, False
+    assert "--resume" not in proxmo("train", "--out", "run").err
+
+
 def test_a_directory_that_holds_something_is_never_trained_into(proxmo, trainer, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "notes.txt").write_text("mine")

@@ -106,6 +106,19 @@ def test_changing_the_environment_drops_what_only_fitted_the_old_one():
     assert resolve(flags={"env.id": "proxmo_envs:ALFWorld-v0"}).env.kwargs == resolve().env.kwargs
 
 
+def test_games_that_are_given_drop_the_size_of_the_generated_ones():
+    assert resolve(flags={"env.data": "/games"}).env == EnvConfig(data="/games")
+    chosen = resolve(flags={"env.data": "/games"}, assignments=["env.max_steps=9"]).env
+    assert chosen == EnvConfig(data="/games", max_steps=9)
+    kwargs = resolve().env.kwargs
+    assert resolve(flags={"env.data": "generated"}).env.kwargs == kwargs
+    assert resolve(assignments=["env.data=none"]).env.kwargs == kwargs
+    either_way = ["env.kwargs.grammar=put", "env.data=/games", "env.id=Other-v0"]
+    for assignments in (either_way, either_way[::-1]):
+        env = resolve(assignments=assignments).env
+        assert env == EnvConfig(id="Other-v0", data="/games", kwargs={"grammar": "put"})
+
+
 def test_changing_the_method_drops_the_options_of_the_old_one(tmp_path: Path):
     preset = tmp_path / "mine.toml"
     preset.write_text("credit.options.tau = 0.2\n")
