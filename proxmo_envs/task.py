@@ -51,7 +51,7 @@ class TaskSet:
 
     @cached_property
     def manifest_hash(self) -> str:
-        """Hash of all ids and contents: two sets with the same manifest hash hold the same tasks."""
+        """Hash of all ids and contents: sets with the same manifest hash hold the same tasks."""
         lines = (f"{task.task_id} {task.content_hash}\n" for task in self)
         header = f"{self.env} {self.split}\n"
         return hashlib.sha256((header + "".join(lines)).encode()).hexdigest()

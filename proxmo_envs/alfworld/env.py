@@ -91,7 +91,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         ALFWorld-v0
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             return self._source.game(str(options["task_id"]))
         return self._source.game(self._ids[int(self.np_random.integers(len(self._ids)))])
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one command; raises InvalidActionError for anything but a string."""
         if not isinstance(action, str):
             came = type(action).__name__
@@ -212,7 +212,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             info["expert_action"] = self._expert.act(moment.observation, admissible)
         return info
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the last command and what the world answered (render mode "ansi")."""
         if self.render_mode is None:
             return None

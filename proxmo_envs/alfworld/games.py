@@ -47,9 +47,9 @@ class Item:
     """What is not furniture: things to take, lamps, and scenery that only counts in the numbering.
 
     `flags` holds the lower-cased PDDL predicates that are true of it at the start: pickupable,
-    cleanable, heatable, coolable, toggleable, sliceable, isreceptacleobject, ishot, iscool, isclean,
-    issliced, istoggled. `receptacles` are the ids of the receptacles it lies in (usually one,
-    possibly none or two); `contents` the ids of the items that lie in it.
+    cleanable, heatable, coolable, toggleable, sliceable, isreceptacleobject, ishot, iscool,
+    isclean, issliced, istoggled. `receptacles` are the ids of the receptacles it lies in (usually
+    one, possibly none or two); `contents` the ids of the items that lie in it.
     """
 
     id: str
@@ -126,7 +126,8 @@ def read_problem(
 ) -> Game:
     """Read the PDDL problem of an official game.
 
-    PDDL is case-insensitive: like the original, everything is lower-cased. Raises GameFileError when it is not such a problem.
+    PDDL is case-insensitive: like the original, everything is lower-cased. Raises GameFileError
+    when it is not such a problem.
     """
     lines = _COMMENT.sub("", problem.lower())
     start, end = lines.find("(:init"), lines.find("(:goal")
@@ -212,7 +213,7 @@ _STATES = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}
 
 
 def content_hash(problem: str, task: str, grammar: Grammar) -> str:
-    """Hash what a game is: equal in every form (folder, JSON lines, packed) in which it is stored."""
+    """Hash what a game is: equal in every form (folder, JSON lines, packed) it is stored in."""
     return hashlib.sha256(f"{grammar}\n{task}\n{problem.strip()}".encode()).hexdigest()
 
 

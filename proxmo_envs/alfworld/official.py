@@ -1,8 +1,8 @@
 """The official data set as it is published: a directory of folders, or its problems as JSON lines.
 
-What counts as playable is the original's rule: a task of the six types, without movable receptacles
-and sliced things, whose folder has a game file that says it is solvable. What is left out is counted
-with its reason.
+What counts as playable is the original's rule: a task of the six types, without movable
+receptacles and sliced things, whose folder has a game file that says it is solvable. What is left
+out is counted with its reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from proxmo_envs.alfworld.games import (
     GAME_FILE,
@@ -34,8 +34,8 @@ from proxmo_envs.errors import (
     unknown,
 )
 
-# Inside the JSON strings of a game file quotes are escaped, so this finds the key only; parsing each
-# of 4,652 files in full only to list them would take ten times as long.
+# Inside the JSON strings of a game file quotes are escaped, so this finds the key only; parsing
+# each of 4,652 files in full only to list them would take ten times as long.
 _SOLVABLE = re.compile(rb'(?<!\\)"solvable"\s*:\s*(true|false)')
 SPLITS = ("train", "valid_seen", "valid_unseen")
 _ROW = ("id", "split", "task", "pddl_problem")
@@ -222,7 +222,9 @@ class JsonLinesGames:
 def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".xz":
         return lzma.open(path, "rb")
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    if path.suffix == ".gz":
+        return cast(IO[bytes], gzip.open(path, "rb"))
+    return path.open("rb")
 
 
 def _game_of(row: dict[str, Any]) -> tuple[Game, str]:

@@ -113,7 +113,7 @@ class Block:
 
 
 def encode(split: str, games: Iterable[tuple[Game, str]]) -> bytes:
-    """Encode games with their content hashes as the uncompressed content of a block, sorted by id."""
+    """Encode games with their content hashes as the uncompressed content of a block."""
     kinds: dict[str, int] = {}
     fits: dict[frozenset[tuple[str, str]], int] = {}
     ordered = sorted(games, key=lambda pair: pair[0].task_id)
@@ -246,7 +246,7 @@ class PackedGames:
             content = file.read(size)
         if hashlib.sha256(content).hexdigest() != digest:
             raise GameFileError(
-                f"{self._path}: the packed file is damaged: {len(content)} of {size} bytes of split "
-                f"{split!r} do not have the checksum of its header; {_REPAIR}"
+                f"{self._path}: the packed file is damaged: {len(content)} of {size} bytes of "
+                f"split {split!r} do not have the checksum of its header; {_REPAIR}"
             )
         return Block(lzma.decompress(content))

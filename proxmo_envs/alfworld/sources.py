@@ -1,4 +1,4 @@
-"""Where games come from: `data=` of the environment turned into something that lists and loads games."""
+"""Where games come from: `data=` of the environment becomes what lists and loads games."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ DATA_VARIABLE = "ALFWORLD_DATA"
 
 
 class GameSource(Protocol):
-    """Lists and loads the games of one data set; immutable once made, shared by environments and threads."""
+    """Lists and loads the games of one data set; shared by environments and threads."""
 
     def ids(self, split: str) -> tuple[str, ...]:
-        """Return the sorted task ids of a split; raises InvalidOptionError when there is no such split."""
+        """Return the sorted task ids of a split; InvalidOptionError when there is no such."""
 
     def game(self, task_id: str) -> Game:
-        """Load a game; raises UnknownTaskError when there is no such task."""
+        """Load a game; UnknownTaskError when there is no such task."""
 
     def content_hash(self, task_id: str) -> str:
         """Return the hash of what the game is."""
 
 
 class GeneratedGames:
-    """Procedural games; an id such as `generated/train/tiny/000123` says everything about its game."""
+    """Procedural games; an id such as `generated/train/tiny/000123` says all about its game."""
 
     def __init__(self, difficulty: str = "default") -> None:
         """Make the games of one difficulty; any other can still be loaded by its id."""
@@ -73,7 +73,7 @@ class GeneratedGames:
         return self._generator.generate(parts[1], int(parts[3]), parts[2])
 
     def content_hash(self, task_id: str) -> str:
-        """Hash the id: the generator is deterministic, so its version and the id are the content."""
+        """Hash the id: of a deterministic generator, its version and the id are the content."""
         version = getattr(self._generator, "VERSION", 1)
         return hashlib.sha256(f"generator {version} {task_id}".encode()).hexdigest()
 
@@ -105,7 +105,7 @@ class OneGame:
 
 
 def _read_one(file: Path) -> tuple[Game, str]:
-    """Read a game file outside any data set; its id is its folder, `split/task/trial` in official ones."""
+    """Read a game file outside any data set; its id is its folder: `split/task/trial`."""
     parts = file.resolve().parent.parts[-3:]
     return read_game_file(file, task_id="/".join(parts), split=parts[0])
 
@@ -134,7 +134,8 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
     """Return the source that `data` names.
 
     None is the directory in the environment variable ALFWORLD_DATA where it is set and no
-    `difficulty` is asked for, otherwise generated games. Raises DataNotFoundError, GameFileError and InvalidOptionError.
+    `difficulty` is asked for, otherwise generated games. Raises DataNotFoundError, GameFileError
+    and InvalidOptionError.
     """
     origin = ""
     if data is None and difficulty is None and os.environ.get(DATA_VARIABLE):
@@ -144,8 +145,8 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
         return GeneratedGames(difficulty or "default")
     if difficulty is not None:
         raise InvalidOptionError(
-            f"difficulty={difficulty!r} sizes generated rooms, but data={str(data)!r} holds games as "
-            "they are: leave one of them out"
+            f"difficulty={difficulty!r} sizes generated rooms, but data={str(data)!r} holds games "
+            "as they are: leave one of them out"
         )
     path = Path(data).expanduser()
     try:
@@ -158,7 +159,7 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
     return _open_path(path.resolve(), (status.st_mtime_ns, status.st_size))
 
 
-# One process makes many environments over the same data: it is listed and decompressed once for all of them.
+# One process makes many environments over the same data: it is listed and unpacked only once.
 @lru_cache(maxsize=8)
 def _open_path(path: Path, version: tuple[int, int]) -> GameSource:
     if path.is_dir():

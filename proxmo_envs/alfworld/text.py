@@ -12,7 +12,8 @@ from proxmo_envs.alfworld.games import Grammar
 
 NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."
-# The original lists the room only in the first observation; a later `look` away from furniture sees nothing.
+# The original lists the room only in the first observation; a later `look` away from furniture
+# sees nothing.
 MIDDLE_OF_ROOM = "You are in the middle of a room. Looking quickly around you, you see nothing."
 
 # Uneven spacing of the `move` line included.
@@ -47,7 +48,7 @@ def translate(command: str, grammar: Grammar) -> str | None:
 
 
 def listing(names: Sequence[str]) -> str:
-    """Join names as the original does: a comma before "and" even between two, `nothing` for none."""
+    """Join names as the original does: a comma before "and" even between two; or `nothing`."""
     if len(names) > 1:
         return f"{', '.join(names[:-1])}, and {names[-1]}"
     return names[0] if names else "nothing"

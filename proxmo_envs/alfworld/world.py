@@ -19,7 +19,7 @@ _UNDOES = {"cool": "heat", "heat": "cool"}
 
 
 class World:
-    """The state of one episode: where the agent is, what it holds, what lies where, what was done to it."""
+    """The state of one episode: where the agent is, what it holds, what lies where and how."""
 
     __slots__ = (
         "_lists",
@@ -42,7 +42,7 @@ class World:
         self.held: int | None = None
         self.opened = set(room.opened)
         self.contents = [list(items) for items in room.contents]
-        # Facts (item, location): an item taken elsewhere than where it is recorded keeps the record.
+        # Facts (item, location): an item taken elsewhere than recorded keeps its record.
         self.whereabouts = set(room.whereabouts)
         # Facts (item, receptacle): taken out of it and not put back.
         self.left: set[tuple[int, int]] = set()
@@ -86,7 +86,7 @@ class World:
     def act(self, command: str) -> str | None:
         """Carry out `command` and return what the world says; None when it cannot be done now.
 
-        A command must be word for word what `admissible` lists; only white space around it is forgiven.
+        A command must be word for word what `admissible` lists; white space around it is forgiven.
         """
         verb, _, rest = command.strip().partition(" ")
         action = _ACTIONS.get(verb)
@@ -126,28 +126,26 @@ class World:
             self._lists[self.location] = known
         return known[1].copy()
 
-    # What can be done. The verbs are in alphabetical order, so that sorted verbs make a sorted list.
+    # What can be done. The verbs are in alphabetical order: sorted segments make a sorted list.
 
     def _admissible(self) -> list[str]:
         room, held = self.room, self.held
         here = [(r, room.receptacles[r]) for r in room.at[self.location]]
-        shut = [name for r, name in here if room.openable[r] and r not in self.opened]
-        open_ = [name for r, name in here if room.openable[r] and r in self.opened]
-        examined = [f"examine {name}" for _, name in here]
-        if held is not None:
-            examined.append(f"examine {room.items[held]}")
+        closed = [name for r, name in here if room.openable[r] and r not in self.opened]
+        opened = [name for r, name in here if r in self.opened]
+        near = [name for _, name in here] + ([] if held is None else [room.items[held]])
         commands = self._treatments("clean")
-        commands += sorted(f"close {name}" for name in open_)
+        commands += sorted(f"close {name}" for name in opened)
         commands += self._treatments("cool")
-        commands += sorted(examined)
+        commands += sorted(f"examine {name}" for name in near)
         commands += room.go_to(self.location)
         commands += self._treatments("heat")
         if room.grammar == "move":
             commands += ["help", "inventory", "look", *self._placements("move", "to")]
-            commands += sorted(f"open {name}" for name in shut)
+            commands += sorted(f"open {name}" for name in closed)
         else:
             commands += ["inventory", "look"]
-            commands += sorted(f"open {name}" for name in shut)
+            commands += sorted(f"open {name}" for name in closed)
             commands += self._placements("put", "in/on")
         commands += self._slicings()
         commands += self._takings()
@@ -205,7 +203,7 @@ class World:
         return self._is_accessible(receptacle) and kinds in self.room.game.can_contain
 
     def _treats(self, receptacle: int, kind: str) -> bool:
-        """Say whether `receptacle` is the appliance for it; in the older grammar a sink cleans, too."""
+        """Say whether `receptacle` is the appliance; in the older grammar a sink cleans, too."""
         own = self.room.receptacle_kinds[receptacle]
         return own == kind or (kind == "sinkbasin" and own == "sink" and self.room.grammar == "put")
 
@@ -213,7 +211,7 @@ class World:
         """Say whether a lamp can be used: in any receptacle here, even a closed one."""
         return any(lamp in self.contents[r] for r in self.room.at[self.location])
 
-    # What is done. Each action gets the words after its verb and returns None where it is not admissible.
+    # What is done. Each action gets the words after its verb; None says that it is not admissible.
 
     def _here(self, name: str) -> int | None:
         """Return the receptacle called `name` when it stands where the agent is."""
@@ -242,7 +240,7 @@ class World:
         room, here = self.room, self.room.at[self.location]
         if not here:
             return text.MIDDLE_OF_ROOM
-        # Once for each receptacle here that the item was taken out of, even if it lies in another one now.
+        # Once for each receptacle here that the item was taken from, even if it is in another now.
         beside = sorted(
             (i, r) for i, r in self.left if r in here and (i, self.location) in self.whereabouts
         )
