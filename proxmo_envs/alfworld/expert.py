@@ -53,6 +53,8 @@ _VERB: Final = {
     "pick_heat_then_place_in_recep": "heat",
     "pick_cool_then_place_in_recep": "cool",
 }
+# What to do in a game that cannot be won, as a game file of one's own may be.
+_GIVE_UP: Final = "look"
 _OPPOSITE: Final = {"heat": "cool", "cool": "heat"}
 
 
@@ -88,10 +90,13 @@ def _listed(text: str) -> list[str]:
     return [part.removeprefix("and ").removeprefix("a ") for part in text.split(", ")]
 
 
+def _without(thing: str, things: Sequence[str] | None) -> list[str]:
+    return [other for other in things or () if other != thing]
+
+
 @lru_cache(maxsize=4096)
-def _search_order(thing: str, furniture: tuple[str, ...]) -> tuple[str, ...]:
+def _search_order(room: str, thing: str, furniture: tuple[str, ...]) -> tuple[str, ...]:
     """Sort furniture by how promising it is to look there for `thing`."""
-    room = vocabulary.room_of(map(kind_of, furniture))
 
     def rank(name: str) -> tuple[float, bool, int, int]:
         kind, _, number = name.rpartition(" ")
@@ -118,18 +123,17 @@ class SearchingExpert:
         self.goal = read_goal(observation)
         self._verb = _VERB.get(self.goal.task_type)
         listed = _ROOM_LIST.search(observation)
-        self._furniture: dict[str, None] = {}
-        if listed:
-            self._furniture = dict.fromkeys(_listed(listed.group(1)))
+        self._learn_room(_listed(listed.group(1)) if listed else [])
         # What lies in furniture that was seen from inside, as far as known.
         self._contents: dict[str, list[str]] = {}
         self._lamps: dict[str, str] = {}
         self._treated: set[tuple[str, str]] = set()
-        self._refused: set[str] = set()
 
-    def act(
-        self, observation: str, admissible: Sequence[str], last_action: str | None = None
-    ) -> str:
+    def _learn_room(self, furniture: Sequence[str]) -> None:
+        self._furniture = dict.fromkeys(furniture)
+        self._room = vocabulary.room_of(map(kind_of, furniture))
+
+    def act(self, observation: str, admissible: Sequence[str]) -> str:
         """Return the next command, given the newest observation and the commands possible now."""
         self._read(observation)
         self._survey(admissible)
@@ -140,10 +144,7 @@ class SearchingExpert:
         if kind_of(self._held) != self.goal.item_kind:
             return self._put_down()
         if self._verb is not None and (self._verb, self._held) not in self._treated:
-            appliance = self._named(vocabulary.APPLIANCE[self.goal.task_type])[0]
-            if appliance not in self._here:
-                return f"go to {appliance}"
-            return f"{self._verb} {self._held} with {appliance}"
+            return self._treat()
         return self._deliver()
 
     def _read(self, observation: str) -> None:
@@ -154,10 +155,10 @@ class SearchingExpert:
                 self._contents[place] = _listed(seen.group(3))
         elif taken := _TAKEN.match(observation):
             thing, place = taken.groups()
-            self._contents[place] = [t for t in self._contents.get(place, []) if t != thing]
+            self._contents[place] = _without(thing, self._contents.get(place))
         elif placed := _PLACED.match(observation):
             thing, place = placed.groups()
-            self._contents.setdefault(place, []).append(thing)
+            self._contents[place] = [*_without(thing, self._contents.get(place)), thing]
         elif treated := _TREATED.match(observation):
             verb, thing = treated.groups()
             self._treated.add((verb, thing))
@@ -166,10 +167,11 @@ class SearchingExpert:
     def _survey(self, admissible: Sequence[str]) -> None:
         """Read off the commands where the agent is, what it holds, what it could take."""
         if not self._furniture:
-            names = [c for c in admissible if c.startswith(("go to ", "examine "))]
-            self._furniture = dict.fromkeys(
-                c.removeprefix("go to ").removeprefix("examine ") for c in names
-            )
+            # A game that starts at furniture does not list the room.
+            goals = [
+                c.partition(" ")[2].removeprefix("to ") for c in admissible if c[:2] in ("go", "ex")
+            ]
+            self._learn_room(goals)
         self._admissible = admissible
         self._here: list[str] = []
         self._held: str | None = None
@@ -238,36 +240,41 @@ class SearchingExpert:
 
     def _search(self, kind: str) -> str:
         """Look where `kind` is most likely among the places not yet seen."""
-        order = _search_order(kind, tuple(self._furniture))
+        order = _search_order(self._room, kind, tuple(self._furniture))
         unseen = [place for place in order if place not in self._contents]
         if not unseen:
             # Somebody moved things about, or a thing was overlooked: look everywhere again.
             self._contents.clear()
             unseen = list(order)
         best = unseen[0]
-        if best not in self._here:
-            # What is closed right here costs one step less than anything else.
-            room = vocabulary.room_of(map(kind_of, self._furniture))
-            promise = frequencies.appeal(room, kind, kind_of(best))
-            for place in unseen:
-                if place in self._here:
-                    rate = frequencies.appeal(room, kind, kind_of(place))
-                    if rate * frequencies.effort(kind_of(place)) > promise:
-                        best = place
-                    break
+        near = next((place for place in unseen if place in self._here), None)
+        # To look into what is right here costs one step, whatever it costs from elsewhere.
+        if near is not None and self._rate(kind, near) > self._appeal(kind, best):
+            best = near
         return self._open_at(best) or f"examine {best}"
+
+    def _appeal(self, kind: str, place: str) -> float:
+        return frequencies.appeal(self._room, kind, kind_of(place))
+
+    def _rate(self, kind: str, place: str) -> float:
+        return self._appeal(kind, place) * frequencies.effort(kind_of(place))
+
+    def _treat(self) -> str:
+        """Carry the held thing to its appliance and use that."""
+        appliances = self._named(vocabulary.APPLIANCE[self.goal.task_type])
+        for place in appliances:
+            if place in self._here:
+                return f"{self._verb} {self._held} with {place}"
+        return f"go to {appliances[0]}" if appliances else _GIVE_UP
 
     def _deliver(self) -> str:
         """Carry the held thing to the target and put it down."""
         anchor = self._anchor()
         targets = [anchor] if anchor else self._named(self.goal.receptacle_kind or "")
-        targets = [place for place in targets if place not in self._refused] or targets
+        if not targets:
+            return _GIVE_UP
         place = next((p for p in targets if p in self._here), targets[0])
-        command = self._open_at(place) or self._placing(place)
-        if command is None:
-            self._refused.add(place)
-            return self._put_down()
-        return command
+        return self._open_at(place) or self._placing(place) or _GIVE_UP
 
     def _placing(self, place: str) -> str | None:
         """Return the command that puts the held thing there, in whichever grammar is played."""
@@ -283,7 +290,7 @@ class SearchingExpert:
             if command is not None:
                 return command
         kind = kind_of(self._held or "")
-        order = _search_order(self.goal.item_kind, tuple(self._furniture))
+        order = _search_order(self._room, self.goal.item_kind, tuple(self._furniture))
         takers = [p for p in order if kind in vocabulary.CAN_CONTAIN.get(kind_of(p), ())]
         for place in takers:
             if place in self._here and place in self._closed:
@@ -291,7 +298,7 @@ class SearchingExpert:
         for place in sorted(takers, key=lambda p: p in self._contents):
             if place not in self._here:
                 return f"go to {place}"
-        return "inventory"
+        return _GIVE_UP
 
     def _examine_in_light(self) -> str:
         """Hold the thing where the lamp is, and turn the lamp on."""
@@ -300,10 +307,9 @@ class SearchingExpert:
         if kind_of(self._held) != self.goal.item_kind:
             return self._put_down()
         lamp_kind = self.goal.lamp_kind or ""
-        for lamp in self._lamps:
+        for lamp, place in self._lamps.items():
             if kind_of(lamp) == lamp_kind:
-                command = f"use {lamp}"
-                return command if command in self._admissible else f"go to {self._lamps[lamp]}"
+                return f"use {lamp}" if f"use {lamp}" in self._admissible else f"go to {place}"
         for place, things in self._contents.items():
             for thing in things:
                 if kind_of(thing) == lamp_kind and place not in self._here:

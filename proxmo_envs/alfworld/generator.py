@@ -31,7 +31,7 @@ SPLIT_SIZES: Final = {"train": 10_000, "valid_seen": 1_000, "valid_unseen": 1_00
 _POOL: Final = {"train": "known", "valid_seen": "known", "valid_unseen": "new"}
 
 # Both sentences of the original per task type.
-_SENTENCES: Final[dict[TaskType, tuple[str, str]]] = {
+SENTENCES: Final[dict[TaskType, tuple[str, str]]] = {
     "pick_and_place_simple": ("put a {thing} in {target}.", "put some {thing} on {target}."),
     "look_at_obj_in_light": (
         "look at {thing} under the {target}.",
@@ -94,7 +94,7 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
         _add_official_others(things, goal, settings.things)
     else:
         _add_few_others(things, goal, draws.between(settings.things))
-    sentence = draws.pick(_SENTENCES[goal.task_type])
+    sentence = draws.pick(SENTENCES[goal.task_type])
     target = goal.receptacle_kind or goal.lamp_kind
     return Game(
         task_id=f"generated/{split}/{difficulty}/{index:06d}",
