@@ -1,0 +1,134 @@
+"""The real command line in a process of its own: train, watch, interrupt, resume, evaluate."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from proxmo.config_loading import resolve
+from proxmo.reporting.sinks import read_rows
+from tests.proxmo.reporting.test_metrics_page import is_listed, listed_names
+
+pytestmark = pytest.mark.slow
+
+TINY = resolve(["tiny"])
+# As little of everything as still passes through every part of a run.
+SETTINGS = [
+    "rollout.tasks=2",
+    "rollout.group_size=2",
+    "env.max_steps=3",
+    "sampling.max_new_tokens=4",
+    "eval.episodes=2",
+    "checkpoint.every=1",
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of the embedded kind that has learnt nothing."""
+    from proxmo.training.sft import SftConfig
+    from proxmo.training.tiny import TinyConfig, build_tiny
+
+    nothing = SftConfig(steps=1, batch_size=2)
+    size = TinyConfig(layers=1, hidden=32, heads=2, kv_heads=1, intermediate=32, games=6)
+    target = tmp_path_factory.mktemp("models") / "untrained"
+    size = replace(size, copy=nothing, imitation=nothing)
+    build_tiny(target, TINY.env, TINY.prompt, size, lambda *args, **kwargs: None)
+    return target
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
+
+
+def train(model: Path, out: Path, iterations: int) -> list[str]:
+    settings = [part for one in SETTINGS for part in ("--set", one)]
+    return command(
+        *("train", "--preset", "tiny", "--model", model, "--out", out),
+        *("--iterations", iterations, *settings),
+    )
+
+
+def on_a_terminal(arguments: list[str]) -> tuple[subprocess.CompletedProcess[str], str]:
+    """Run with stderr on a pseudo terminal; returns what was shown there as well."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "50"}
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 65536)
+        except OSError:  # how Linux reports that the other side is closed
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    out, _ = process.communicate(timeout=120)
+    done = subprocess.CompletedProcess(arguments, process.returncode, out, None)
+    return done, shown.decode()
+
+
+def test_a_run_shows_a_panel_writes_listed_metrics_and_can_be_evaluated(
+    model: Path, tmp_path: Path
+):
+    out = tmp_path / "run"
+    done, shown = on_a_terminal([*train(model, out, 2), "--json"])
+    assert done.returncode == 0, shown
+    assert "╭" in shown and "iteration 2/2" in shown and "success rate" in shown
+    result = json.loads(done.stdout)
+    assert (result["iterations_done"], result["finished"]) == (2, True)
+    names = {name for row in read_rows(out / "metrics.jsonl") for name in row} - {"iteration"}
+    listed = listed_names()
+    assert sorted(name for name in names if not is_listed(name, listed)) == []
+
+    evaluation = subprocess.run(
+        command("eval", "--checkpoint", out, "--json"), capture_output=True, text=True, timeout=120
+    )
+    assert evaluation.returncode == 0, evaluation.stderr
+    measured = json.loads(evaluation.stdout)
+    # Nothing but the checkpoint was given, so this is the evaluation the run ended with.
+    assert measured == result["after"]
+
+
+def test_an_interrupted_run_goes_on_with_the_command_it_prints(model: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    process = subprocess.Popen(
+        train(model, out, 60), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if line.startswith("iteration 2/"):
+            process.send_signal(signal.SIGINT)
+            break
+    printed, rest = process.communicate(timeout=120)
+    assert process.returncode == 3, "".join(seen) + rest
+    (resume,) = (line for line in printed.splitlines() if line.startswith("resume with: "))
+    assert resume == f"resume with: proxmo train --resume {out}"
+    reached = len(read_rows(out / "metrics.jsonl"))
+    assert 2 <= reached < 60
+
+    more = reached + 1
+    resumed = subprocess.run(
+        command("train", "--resume", out, "--iterations", more, "--json"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["iterations_done"] == more
+    rows = read_rows(out / "metrics.jsonl")
+    assert [row["iteration"] for row in rows] == list(range(1, more + 1))
