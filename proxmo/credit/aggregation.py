@@ -22,10 +22,10 @@ class Baselines:
     """What each of S steps is compared with.
 
     Attributes:
-        value: (S,) weighted mean of the candidates' values; the step's own value without candidates.
+        value: (S,) weighted mean of the candidates' values; without candidates the own value.
         neighbours: (S,) effective number of candidate steps, 1 / sum of squared weights.
-        cut: (S,) bound on the share of weight that candidates beyond the top k would have had; exact
-            search assumed. The baseline is off by at most this share of the range of values.
+        cut: (S,) most weight that candidates beyond the top k can have, exact search assumed. The
+            baseline is off by at most this share of the range of values.
     """
 
     value: Floats
@@ -108,7 +108,7 @@ class _Candidates:
         self.key_total = np.bincount(of_row, weights=value)
 
     def seen_from(self, part: slice, ids: Ints) -> tuple[Floats, Floats]:
-        """(B, k) number and mean value of the candidate steps at nodes `ids` for a slice of units."""
+        """(B, k) number and mean value of the candidate steps at nodes `ids`, for some units."""
         count, total = self.count[ids], self.total[ids]
         if self.exclude == "self":
             own = ids == self.units.node[part, None]
@@ -149,8 +149,8 @@ def softmax_weights(similarity: Floats, count: Floats, tau: float) -> tuple[Floa
     """Weights proportional to count * exp(similarity / tau).
 
     Returns:
-        (B, k) weights, all zero in a row without candidates; (B,) their sum before scaling, relative
-        to one candidate of the highest similarity; (B,) that similarity.
+        (B, k) weights, all zero in a row without candidates; (B,) their sum before scaling, where
+        one candidate of the highest similarity counts 1; (B,) that similarity.
     """
     top = np.where(count > 0, similarity, -np.inf).max(1)
     top = np.where(np.isfinite(top), top, 1.0)

@@ -97,9 +97,15 @@ def assign(
         gamma=gamma,
     )
     parts = function(rows, **options)
-    columns = (parts.advantage, parts.episode, parts.step, rows.step_return)
+
+    def expanded(column: NDArray[np.float64]) -> Any:
+        return _like(column[rows.expand], reward)
+
     return Credit(
-        *(_like(column[rows.expand], reward) for column in columns),
+        advantage=expanded(parts.advantage),
+        episode_advantage=expanded(parts.episode),
+        step_advantage=expanded(parts.step),
+        step_return=expanded(rows.step_return),
         diagnostics=diagnose(rows, parts),
         _rows=rows,
         _parts=parts,

@@ -8,6 +8,7 @@ changes another's advantages.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -60,13 +61,16 @@ def find_embedding(name: str | Embedding) -> Embedding:
     raise UnknownNameError("embedding", name, [*_EMBEDDINGS, "policy", "sentence:<model or path>"])
 
 
-def normalise(vectors: NDArray[np.floating]) -> Vectors:
+def normalise(vectors: NDArray[Any]) -> Vectors:
     """Scale rows to length 1; a zero row stays zero."""
     # Dividing by the largest entry first keeps squares of huge and tiny entries finite and nonzero.
-    largest = np.abs(vectors).max(1, keepdims=True, initial=0.0)
-    vectors = (vectors / np.where(largest > 0, largest, 1)).astype(np.float32)
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.ascontiguousarray(vectors / np.where(length > 0, length, 1), np.float32)
+    largest = np.maximum(vectors.max(1, initial=0), -vectors.min(1, initial=0))[:, None]
+    largest = np.where(largest > 0, largest, 1).astype(np.result_type(vectors, np.float32))
+    unit = np.empty(vectors.shape, np.float32)
+    np.divide(vectors, largest, out=unit, casting="same_kind")
+    length = np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
+    unit /= np.where(length > 0, length, 1)
+    return unit
 
 
 def tfidf(texts: list[str]) -> Vectors:

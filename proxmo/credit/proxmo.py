@@ -1,4 +1,4 @@
-"""ProxMO (arXiv 2602.19225): episodes weighted by how rare their outcome is, steps against alike."""
+"""ProxMO (arXiv 2602.19225): rare outcomes count more, steps against like steps."""
 
 from __future__ import annotations
 

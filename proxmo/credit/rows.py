@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.credit.returns import step_returns
+from proxmo.credit.statistics import group_sum
 from proxmo.errors import ConfigError, DataError
 
 Floats = NDArray[np.float64]
@@ -104,7 +105,7 @@ def sort_rows(
     episode_group = np.zeros(count, np.int64)
     episode_group[episode_of] = group_of
     # The flag may sit on any copy of any row, so it is read before copies are dropped.
-    won_count = np.bincount(episode_of[expand], weights=won, minlength=count)
+    won_count = group_sum(won.astype(np.float64), episode_of[expand], count)
     reward_of = rewards[source]
     return Rows(
         group=group_of,
@@ -114,8 +115,8 @@ def sort_rows(
         step_return=step_returns(reward_of, episode_of, columns["step"][source], gamma),
         state=_take(state, source),
         episode_group=episode_group,
-        episode_return=np.bincount(episode_of, weights=reward_of, minlength=count),
-        episode_scale=np.bincount(episode_of, weights=np.abs(reward_of), minlength=count),
+        episode_return=group_sum(reward_of, episode_of, count),
+        episode_scale=group_sum(np.abs(reward_of), episode_of, count),
         episode_success=won_count > 0,
         gamma=gamma,
         source=source,
@@ -124,7 +125,7 @@ def sort_rows(
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
-    """A numpy array of anything array-like; a torch tensor, on any device, is brought to the CPU."""
+    """A numpy array of anything array-like; a torch tensor is brought to the CPU."""
     if not hasattr(values, "detach"):
         return np.asarray(values)
     tensor = values.detach().cpu()

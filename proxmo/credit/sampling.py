@@ -1,4 +1,4 @@
-"""The sampling rule of STEP (arXiv 2511.13091): harder tasks get more of an iteration's episodes."""
+"""The sampling rule of STEP (arXiv 2511.13091): harder tasks get more episodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def smooth_success_rate(old: Floats, observed: Floats, momentum: float = 0.9) -> Floats:
-    """Moving average of success rates over iterations, (T,) tasks; nan in `observed`: not played."""
+    """Moving average of (T,) success rates over iterations; nan in `observed`: not played."""
     if not 0.0 <= momentum <= 1.0:
         raise ConfigError(f"momentum is {momentum}; expected a number from 0 to 1")
     played = ~np.isnan(observed)

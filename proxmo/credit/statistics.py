@@ -16,6 +16,12 @@ STD_EPS = 1e-6
 ROUNDING = 1e-6
 
 
+def group_sum(value: Floats, group: Ints, groups: int) -> Floats:
+    """(groups,) sum of (N,) values inside each group."""
+    # bincount of nothing is an array of integers.
+    return np.bincount(group, weights=value, minlength=groups).astype(np.float64)
+
+
 def group_mean(value: Floats, group: Ints, weight: Floats | None = None) -> Floats:
     """(G,) mean of (N,) values inside each group, optionally weighted."""
     count = np.bincount(group, weights=weight)
