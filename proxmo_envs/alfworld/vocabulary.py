@@ -153,9 +153,13 @@ CAN_CONTAIN: Final[dict[str, frozenset[str]]] = {
 }
 
 
+# What can be put somewhere; a teddy bear, once taken, can never be put down.
+_PUTTABLE: Final = frozenset().union(*CAN_CONTAIN.values())
+
+
 def fits(thing: str, task_type: TaskType) -> bool:
     """Tell whether a task of this type can be about `thing`."""
-    if thing in LAMPS or thing in SCENERY:
+    if thing not in _PUTTABLE:
         return False
     needs = {"sinkbasin": "cleanable", "microwave": "heatable", "fridge": "coolable"}
     appliance = APPLIANCE.get(task_type)
