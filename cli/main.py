@@ -30,8 +30,9 @@ _ENVIRONMENT = {
     # Tokenizers would start threads of their own and warn about them after a fork.
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    # Their hints and bars would run through ours; errors are still reported.
+    # Hints and bars of theirs would run through our display; errors are still reported.
     "TRANSFORMERS_VERBOSITY": "error",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
 }
 
 
