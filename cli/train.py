@@ -39,7 +39,9 @@ _CHANGEABLE = (
     metavar="M",
     help="Directory or Hugging Face id of a causal language model; tiny: the embedded one  [tiny]",
 )
-@click.option("--method", metavar="NAME", help="Credit assignment: proxmo, gigpo, grpo  [proxmo]")
+@click.option(
+    "--method", metavar="NAME", help="Credit assignment: proxmo, gigpo, grpo, ...  [proxmo]"
+)
 @click.option(
     "--preset",
     "presets",
