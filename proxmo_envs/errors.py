@@ -38,12 +38,16 @@ class DataNotFoundError(ProxmoEnvError):
     """A data directory or file does not exist."""
 
 
+def quote(name: object) -> str:
+    """Return what came, in quotes and no longer than a message should be."""
+    return repr(str(name)[:_LONGEST])
+
+
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     """Return the text for a name that is not known, with near names where there are some."""
     names = sorted(known)
-    shown = str(name)[:_LONGEST]
-    near = difflib.get_close_matches(shown, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(str(name)[:_LONGEST], names, n=3, cutoff=0.5)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = f"known: {', '.join(names[:_LISTED])}{more}."
     hint = f"did you mean {' or '.join(near)}?" if near else listed
-    return f"unknown {kind} {shown!r}; {hint}"
+    return f"unknown {kind} {quote(name)}; {hint}"

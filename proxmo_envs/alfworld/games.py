@@ -96,6 +96,8 @@ _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
 # How json_2.1.1 calls moving.
 _PUT_TEMPLATE = "put {o} in/on {r}"
 
+# Of each predicate the (subject, object) pairs that are true; object is empty where there is none.
+Facts = dict[str, list[tuple[str, str]]]
 # (predicate subject [object]); of costs, `(= (distance a b) 3)`, the inner part matches, unused.
 _FACT = re.compile(r"\(\s*(\w+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
 _COMMENT = re.compile(r";[^\n]*")
@@ -135,7 +137,7 @@ def read_problem(
         raise GameFileError(
             f"{task_id}: not an ALFWorld problem: no (:init ...) followed by (:goal ...)"
         )
-    facts: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    facts: Facts = defaultdict(list)
     for predicate, subject, other in _FACT.findall(lines, start, end):
         facts[predicate].append((subject, other))
     try:
@@ -143,7 +145,7 @@ def read_problem(
             task_id=task_id,
             task=task,
             goal=_read_goal(lines[end:]),
-            start_location=facts["atlocation"][0][1],
+            start_location=_first(facts, "atlocation")[1],
             receptacles=_read_receptacles(facts),
             items=_read_items(facts),
             can_contain=frozenset((_kind(r), _kind(i)) for r, i in facts["cancontain"]),
@@ -151,15 +153,15 @@ def read_problem(
             split=split,
             walkthrough=walkthrough,
         )
-    except (KeyError, IndexError) as error:
-        raise GameFileError(f"{task_id}: the problem is incomplete: {error!r}") from error
+    except KeyError as error:
+        raise GameFileError(f"{task_id}: the problem is incomplete: no fact {error}") from error
 
 
 def _kind(type_name: str) -> str:
     return type_name.removesuffix("type")
 
 
-def _read_receptacles(facts: dict[str, list[tuple[str, str]]]) -> tuple[Receptacle, ...]:
+def _read_receptacles(facts: Facts) -> tuple[Receptacle, ...]:
     location = dict(facts["receptacleatlocation"])
     openable = {subject for subject, _ in facts["openable"]}
     opened = {subject for subject, _ in facts["opened"]}
@@ -169,12 +171,17 @@ def _read_receptacles(facts: dict[str, list[tuple[str, str]]]) -> tuple[Receptac
     )
 
 
-def _read_items(facts: dict[str, list[tuple[str, str]]]) -> tuple[Item, ...]:
+def _read_items(facts: Facts) -> tuple[Item, ...]:
     location = dict(facts["objectatlocation"])
+    known, furniture = dict(facts["objecttype"]), dict(facts["receptacletype"])
     receptacles, contents, flags = defaultdict(set), defaultdict(set), defaultdict(set)
     for item, receptacle in facts["inreceptacle"]:
+        if receptacle not in furniture:
+            raise KeyError(f"receptacletype {receptacle}")
         receptacles[item].add(receptacle)
     for inner, outer in facts["inreceptacleobject"]:
+        if inner not in known:
+            raise KeyError(f"objecttype {inner}")
         contents[outer].add(inner)
     for flag in ITEM_FLAGS:
         for item, _ in facts[flag]:
@@ -194,22 +201,26 @@ def _read_items(facts: dict[str, list[tuple[str, str]]]) -> tuple[Item, ...]:
 
 def _read_goal(goal: str) -> Goal:
     """Tell the six task types apart by what their goals require."""
-    required: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    required: Facts = defaultdict(list)
     for predicate, subject, other in _FACT.findall(goal):
         required[predicate].append((subject, other))
-    kinds = [_kind(kind) for _, kind in required["objecttype"]]
+    kind_of = {thing: _kind(kind) for thing, kind in required["objecttype"]}
     if "istoggled" in required:
-        lamp = dict(required["objecttype"])[required["istoggled"][0][0]]
-        held = dict(required["objecttype"])[required["holds"][0][1]]
-        return Goal("look_at_obj_in_light", _kind(held), lamp_kind=_kind(lamp))
-    treatment = [verb for verb in ("clean", "heat", "cool") if _STATES[verb] in required]
-    task_type = f"pick_{treatment[0]}_then_place_in_recep" if treatment else "pick_and_place_simple"
-    if len(kinds) == 2:
-        task_type = "pick_two_obj_and_place"
-    return Goal(cast(TaskType, task_type), kinds[0], _kind(required["receptacletype"][0][1]))
+        lamp, held = _first(required, "istoggled")[0], _first(required, "holds")[1]
+        return Goal("look_at_obj_in_light", kind_of[held], lamp_kind=kind_of[lamp])
+    item = kind_of[_first(required, "objecttype")[0]]
+    furniture = _kind(_first(required, "receptacletype")[1])
+    task_type = "pick_two_obj_and_place" if len(kind_of) > 1 else "pick_and_place_simple"
+    for verb, state in (("clean", "isclean"), ("heat", "ishot"), ("cool", "iscool")):
+        if state in required:
+            task_type = f"pick_{verb}_then_place_in_recep"
+    return Goal(cast(TaskType, task_type), item, furniture)
 
 
-_STATES = {"clean": "isclean", "heat": "ishot", "cool": "iscool"}
+def _first(facts: Facts, predicate: str) -> tuple[str, str]:
+    if not facts[predicate]:
+        raise KeyError(predicate)
+    return facts[predicate][0]
 
 
 def content_hash(problem: str, task: str, grammar: Grammar) -> str:
@@ -245,7 +256,9 @@ def load_game_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except OSError as error:
-        raise GameFileError(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise GameFileError(
+            f"{path}: the game file cannot be read: {error.strerror or error}"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise GameFileError(f"{path}: not a game file (JSON): {error}") from error
     if not isinstance(content, dict):

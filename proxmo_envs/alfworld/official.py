@@ -31,6 +31,7 @@ from proxmo_envs.errors import (
     GameFileError,
     InvalidOptionError,
     UnknownTaskError,
+    quote,
     unknown,
 )
 
@@ -170,7 +171,7 @@ class JsonLinesGames:
         try:
             block = self._block(str(task_id).partition("/")[0])
         except InvalidOptionError as error:
-            raise UnknownTaskError(f"unknown task {task_id!r}: {error}") from error
+            raise UnknownTaskError(f"unknown task {quote(task_id)}: {error}") from error
         if task_id not in block:
             raise UnknownTaskError(f"{self._path}: {unknown('task', task_id, block.ids)}")
         return block

@@ -11,7 +11,13 @@ from typing import Any, Protocol
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
 from proxmo_envs.alfworld.official import JSON_LINES, JsonLinesGames, OfficialDirectory
 from proxmo_envs.alfworld.packed import PackedGames, is_packed
-from proxmo_envs.errors import DataNotFoundError, InvalidOptionError, UnknownTaskError, unknown
+from proxmo_envs.errors import (
+    DataNotFoundError,
+    InvalidOptionError,
+    UnknownTaskError,
+    quote,
+    unknown,
+)
 
 GENERATED = "generated"
 DATA_VARIABLE = "ALFWORLD_DATA"
@@ -65,7 +71,7 @@ class GeneratedGames:
             or not (parts[3].isascii() and parts[3].isdigit() and len(parts[3]) == 6)
         ):
             raise UnknownTaskError(
-                f"unknown task {task_id[:200]!r}; ids of generated games are "
+                f"unknown task {quote(task_id)}; ids of generated games are "
                 f"{GENERATED}/SPLIT/DIFFICULTY/NUMBER with a split of "
                 f"{', '.join(self._generator.SPLIT_SIZES)}, a difficulty of "
                 f"{', '.join(self._generator.DIFFICULTIES)} and a number of six digits"
@@ -110,6 +116,11 @@ def _read_one(file: Path) -> tuple[Game, str]:
     return read_game_file(file, task_id="/".join(parts), split=parts[0])
 
 
+def _cause(error: OSError | ValueError) -> str:
+    """Return why, without the path that the text of an OSError repeats."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def load_game_file(path: str | os.PathLike[str], source: GameSource) -> Game:
     """Read one official game file; of a data directory only what lies in it.
 
@@ -120,11 +131,11 @@ def load_game_file(path: str | os.PathLike[str], source: GameSource) -> Game:
         file = file.resolve(strict=True)
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
-            f"no game file {str(file)[:200]!r}: {error}; give the path of a {GAME_FILE}"
+            f"no game file {quote(file)}: {_cause(error)}; give the path of a {GAME_FILE}"
         ) from error
     if isinstance(source, OfficialDirectory) and not file.is_relative_to(source.path):
         raise InvalidOptionError(
-            f"game_file {str(path)[:200]!r} is outside the data directory {source.path}; "
+            f"game_file {quote(path)} is outside the data directory {source.path}; "
             "make the environment with data=PATH to play a single file"
         )
     return _read_one(file)[0]
@@ -153,7 +164,7 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
         status = path.stat()
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
-            f"no ALFWorld data at {str(path)[:200]!r}{origin}: {error}; give an official data "
+            f"no ALFWorld data at {quote(path)}{origin}: {_cause(error)}; give an official data "
             f"directory, a packed file, a .jsonl file or a {GAME_FILE}, or data={GENERATED!r}"
         ) from error
     return _open_path(path.resolve(), (status.st_mtime_ns, status.st_size))

@@ -1,0 +1,121 @@
+"""Reading official game files, and saying what is wrong with broken ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from proxmo_envs.alfworld.games import (
+    Game,
+    Goal,
+    Grammar,
+    TaskType,
+    content_hash,
+    read_game_file,
+    read_problem,
+)
+from proxmo_envs.errors import GameFileError
+from tests.proxmo_envs.alfworld.small import KITCHEN, game_file_text, kitchen, problem_text
+
+
+def reread(game: Game) -> Game:
+    """Write a game as PDDL and read it again."""
+    return read_problem(
+        problem_text(game),
+        task_id=game.task_id,
+        task=game.task,
+        split=game.split,
+        grammar=game.grammar,
+    )
+
+
+def in_order(game: Game) -> Game:
+    """Sort what a game holds by id, as the reader does."""
+    return replace(
+        game,
+        receptacles=tuple(sorted(game.receptacles, key=lambda r: r.id)),
+        items=tuple(sorted(game.items, key=lambda i: i.id)),
+    )
+
+
+@pytest.mark.parametrize("task_type", get_args(TaskType))
+def test_a_problem_is_read_as_the_game_it_was_written_from(task_type: TaskType) -> None:
+    if task_type == "look_at_obj_in_light":
+        goal = Goal(task_type, "mug", lamp_kind="desklamp")
+    else:
+        goal = Goal(task_type, "apple", "fridge")
+    game = kitchen(goal=goal)
+    assert reread(game) == in_order(game)
+
+
+@pytest.mark.parametrize("grammar", get_args(Grammar))
+def test_a_game_file_tells_its_task_grammar_and_walkthrough(
+    tmp_path: Path, grammar: Grammar
+) -> None:
+    path = tmp_path / "game.tw-pddl"
+    path.write_text(game_file_text(kitchen(grammar=grammar, walkthrough=("look", "help"))))
+    game, digest = read_game_file(path, task_id="a/b/c", split="a")
+    assert (game.task, game.grammar, game.walkthrough) == (KITCHEN.task, grammar, ("look", "help"))
+    assert (game.task_id, game.split) == ("a/b/c", "a")
+    assert digest == content_hash(problem_text(KITCHEN), KITCHEN.task, grammar)
+
+
+def test_the_content_hash_depends_on_problem_task_and_grammar() -> None:
+    hashes = {
+        content_hash("a problem", "a task", "move"),
+        content_hash("a problem.", "a task", "move"),
+        content_hash("a problem", "another task", "move"),
+        content_hash("a problem", "a task", "put"),
+    }
+    assert len(hashes) == 4
+
+
+def _without(key: str) -> str:
+    content = json.loads(game_file_text(KITCHEN))
+    del content[key]
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", "not a game file"),
+        ("[" * 100_000, "not a game file"),
+        (game_file_text(KITCHEN)[:-9], "not a game file"),
+        ("[]", "a JSON object was expected"),
+        (_without("pddl_problem"), "'pddl_problem' is missing"),
+        (_without("grammar"), "'grammar' is missing"),
+        (game_file_text(KITCHEN).replace("Your task", "My task"), "Your task is to"),
+        (
+            game_file_text(KITCHEN).replace("(:goal", "(:aim"),
+            "no (:init ...) followed by (:goal ...)",
+        ),
+        (game_file_text(KITCHEN).replace("atLocation agent1", "isAt agent1"), "incomplete"),
+        (game_file_text(KITCHEN).replace("receptacleAtLocation", "isAt"), "incomplete"),
+        (
+            game_file_text(KITCHEN).replace(
+                "(inReceptacle mug_bar_1 countertop_bar_1)", "(inReceptacle mug_bar_1 moon_bar_1)"
+            ),
+            "moon_bar_1",
+        ),
+    ],
+)
+def test_a_broken_game_file_is_one_clear_error(
+    tmp_path: Path, content: str, complaint: str
+) -> None:
+    path = tmp_path / "game.tw-pddl"
+    path.write_text(content)
+    with pytest.raises(GameFileError) as caught:
+        read_game_file(path, task_id="a/b/c", split="a")
+    assert complaint in str(caught.value) and len(str(caught.value)) < 500
+
+
+def test_a_game_file_that_is_not_text_is_one_clear_error(tmp_path: Path) -> None:
+    path = tmp_path / "game.tw-pddl"
+    path.write_bytes(b"\xff\xfe\x00\x81")
+    with pytest.raises(GameFileError, match="not a game file"):
+        read_game_file(path, task_id="a/b/c", split="a")

@@ -1,0 +1,261 @@
+"""`data=`: directories, JSON lines, packed files, single files and generated games."""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import lzma
+from pathlib import Path
+
+import pytest
+
+from proxmo_envs.alfworld.games import GAME_FILE, content_hash, read_game_file
+from proxmo_envs.alfworld.generator import SPLIT_SIZES, generate
+from proxmo_envs.alfworld.official import OfficialDirectory
+from proxmo_envs.alfworld.packed import write_packed
+from proxmo_envs.alfworld.sources import DATA_VARIABLE, load_game_file, open_source
+from proxmo_envs.errors import (
+    DataNotFoundError,
+    GameFileError,
+    InvalidOptionError,
+    ProxmoEnvError,
+    UnknownTaskError,
+)
+from tests.proxmo_envs.alfworld.small import (
+    data_directory,
+    game_file_text,
+    kitchen,
+    problem_text,
+    write_game,
+)
+
+FIRST = "train/pick_and_place_simple-Mug-None-Cabinet-1/trial_1"
+SECOND = "train/pick_and_place_simple-Mug-None-Cabinet-1/trial_2"
+SEEN = "valid_seen/pick_and_place_simple-Mug-None-Cabinet-1/trial_1"
+
+
+@pytest.fixture(autouse=True)
+def no_data_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+
+
+def json_lines(path: Path) -> Path:
+    """Write the playable games of `data_directory` as JSON lines."""
+    rows = [
+        {
+            "id": task_id,
+            "split": task_id.partition("/")[0],
+            "task": kitchen().task,
+            "pddl_problem": problem_text(kitchen()),
+        }
+        for task_id in (SECOND, FIRST, SEEN)
+    ]
+    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    if path.suffix == ".xz":
+        content = lzma.compress(content)
+    if path.suffix == ".gz":
+        content = gzip.compress(content)
+    path.write_bytes(content)
+    return path
+
+
+def packed(path: Path, directory: Path) -> Path:
+    """Pack the games of a directory."""
+    splits = {}
+    for split in ("train", "valid_seen"):
+        files = [(i, directory / i / GAME_FILE) for i in OfficialDirectory(directory).ids(split)]
+        splits[split] = [read_game_file(f, task_id=i, split=split) for i, f in files]
+    write_packed(path, splits)
+    return path
+
+
+@pytest.fixture(params=["directory", "parent", "jsonl", "jsonl.gz", "jsonl.xz", "packed"])
+def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The same three playable games in every form `data=` takes."""
+    form = request.param
+    if form.startswith("jsonl"):
+        return json_lines(tmp_path / f"games.{form}")
+    root = data_directory(tmp_path / "data" / "json_2.1.1")
+    if form == "packed":
+        return packed(tmp_path / "games.packed", root)
+    return root if form == "directory" else root.parent
+
+
+def test_every_form_lists_the_playable_games_in_the_order_of_their_ids(data: Path) -> None:
+    source = open_source(data)
+    assert source.ids("train") == (FIRST, SECOND)
+    assert source.ids("valid_seen") == (SEEN,)
+
+
+def test_every_form_gives_the_same_games_with_the_same_hashes(data: Path) -> None:
+    source = open_source(str(data))
+    game = source.game(FIRST)
+    assert (game.task_id, game.split, game.grammar) == (FIRST, "train", "move")
+    assert game.goal == kitchen().goal and game.can_contain == kitchen().can_contain
+    assert set(game.items) == set(kitchen().items)
+    assert set(game.receptacles) == set(kitchen().receptacles)
+    assert source.content_hash(SEEN) == content_hash(
+        problem_text(kitchen()), kitchen().task, "move"
+    )
+
+
+@pytest.mark.parametrize("task_id", ["train/nothing", "moon/x", "", "train/../train", "x" * 10_000])
+def test_every_form_refuses_unknown_tasks(data: Path, task_id: str) -> None:
+    with pytest.raises(UnknownTaskError) as caught:
+        open_source(data).game(task_id)
+    assert len(str(caught.value)) < 1200
+
+
+def test_every_form_names_the_splits_it_has(data: Path) -> None:
+    with pytest.raises(InvalidOptionError, match="valid_seen"):
+        open_source(data).ids("valid")
+
+
+def test_a_source_is_opened_once_and_shared_by_copies(data: Path) -> None:
+    source = open_source(data)
+    assert open_source(str(data)) is source
+    assert copy.deepcopy(source) is source
+
+
+def test_what_a_directory_leaves_out_is_counted_with_its_reason(tmp_path: Path) -> None:
+    assert dict(OfficialDirectory(data_directory(tmp_path)).listing("train").left_out) == {
+        "marked unsolvable": 1,
+        "movable receptacle": 1,
+        "no game file": 1,
+        "not marked as solvable or not": 1,
+        "sliced object": 1,
+        "truncated game file": 1,
+    }
+
+
+def test_a_single_game_file_is_the_only_task_of_every_split(tmp_path: Path) -> None:
+    path = write_game(tmp_path, kitchen(task_id=SEEN))
+    source = open_source(path)
+    assert source.ids("train") == source.ids("valid_seen") == (SEEN,)
+    assert source.game(SEEN).split == "valid_seen"
+    with pytest.raises(UnknownTaskError, match="trial_1"):
+        source.game("trial_1")
+
+
+def test_the_data_variable_is_taken_where_nothing_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(data_directory(tmp_path)))
+    assert open_source(None).ids("valid_seen") == (SEEN,)
+    generated = open_source("generated").ids("valid_seen")
+    assert generated[0] == "generated/valid_seen/default/000000"
+    assert open_source(None, "tiny").ids("train")[7] == "generated/train/tiny/000007"
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(DataNotFoundError, match=r"nowhere.*\$ALFWORLD_DATA"):
+        open_source(None)
+
+
+def test_generated_games_are_listed_without_making_them_and_made_by_id() -> None:
+    source = open_source(None)
+    for split, size in SPLIT_SIZES.items():
+        assert len(source.ids(split)) == size
+    assert source.ids("train") == tuple(sorted(source.ids("train")))
+    assert source.game("generated/valid_seen/tiny/000004") == generate("valid_seen", 4, "tiny")
+    assert source.game("generated/train/tiny/000004").task_id == "generated/train/tiny/000004"
+
+
+@pytest.mark.parametrize(
+    "task_id",
+    [
+        "",
+        "generated",
+        "generated/train/tiny",
+        "generated/moon/tiny/000001",
+        "generated/train/huge/000001",
+        "generated/train/tiny/1",
+        "generated/train/tiny/-00001",
+        "generated/train/tiny/00000²",
+        "generated/train/tiny/000001/..",
+    ],
+)
+def test_strange_ids_of_generated_games_are_refused(task_id: str) -> None:
+    with pytest.raises(UnknownTaskError, match="generated/SPLIT/DIFFICULTY/NUMBER"):
+        open_source(None).game(task_id)
+
+
+@pytest.mark.parametrize(
+    ("data", "difficulty", "complaint"),
+    [
+        ("/no/such/place", None, "official data directory"),
+        ("\0", None, "null byte"),
+        ("x" * 5000, None, "official data directory"),
+        (None, "tinny", "did you mean tiny"),
+        ("/no/such/place", "tiny", "leave one of them out"),
+    ],
+)
+def test_bad_data_arguments_are_one_clear_error(
+    data: str | None, difficulty: str | None, complaint: str
+) -> None:
+    with pytest.raises(ProxmoEnvError, match=complaint) as caught:
+        open_source(data, difficulty)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_directory_without_splits_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(DataNotFoundError, match="not an ALFWorld data directory"):
+        open_source(tmp_path)
+
+
+def test_a_directory_plays_only_files_inside_it(tmp_path: Path) -> None:
+    inside = data_directory(tmp_path / "data")
+    outside = write_game(tmp_path / "other", kitchen())
+    (inside / "link").symlink_to(outside)
+    source = open_source(inside)
+    assert load_game_file(f"{FIRST}/{GAME_FILE}", source).task_id == FIRST
+    for path in (outside, f"../other/{kitchen().task_id}/{GAME_FILE}", "link"):
+        with pytest.raises(InvalidOptionError, match="outside the data directory"):
+            load_game_file(path, source)
+    assert load_game_file(outside, open_source("generated")).task_id == kitchen().task_id
+
+
+@pytest.mark.parametrize("path", ["nothing", "\0", "x" * 5000, ""])
+def test_a_game_file_that_is_not_there_is_one_clear_error(path: str) -> None:
+    with pytest.raises(ProxmoEnvError, match="game"):
+        load_game_file(path, open_source("generated"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("games.jsonl", b"not JSON\n", "line 1 is not JSON"),
+        ("games.jsonl", b"[]\n", "line 1: a JSON object with the texts id"),
+        ("games.jsonl", b'{"id": "a/b", "split": "c", "task": "", "pddl_problem": ""}', "begin"),
+        (
+            "games.jsonl",
+            b'{"id": "train/b", "split": "train", "task": "", "pddl_problem": ""}',
+            "init",
+        ),
+        ("games.jsonl.xz", b"not xz", "cannot be read to its end"),
+        ("games.jsonl.gz", b"not gzip", "cannot be read to its end"),
+        ("game.tw-pddl", b"\x00\xff", "not a game file"),
+    ],
+)
+def test_a_broken_data_file_is_one_clear_error(
+    tmp_path: Path, name: str, content: bytes, complaint: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(GameFileError, match=complaint):
+        open_source(path).ids("train")
+
+
+@pytest.mark.parametrize("kept", [30, 300, -5])
+def test_a_truncated_packed_file_is_one_clear_error(tmp_path: Path, kept: int) -> None:
+    path = packed(tmp_path / "games.packed", data_directory(tmp_path / "data"))
+    path.write_bytes(path.read_bytes()[:kept])
+    with pytest.raises(GameFileError, match="proxmo data alfworld"):
+        open_source(path).ids("valid_seen")
+
+
+def test_a_game_file_that_breaks_later_is_one_clear_error(tmp_path: Path) -> None:
+    source = open_source(data_directory(tmp_path))
+    assert FIRST in source.ids("train")
+    (tmp_path / FIRST / GAME_FILE).write_text(game_file_text(kitchen())[:40])
+    with pytest.raises(GameFileError, match="not a game file"):
+        source.game(FIRST)
