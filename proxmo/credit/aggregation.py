@@ -141,8 +141,9 @@ def _aggregate(
     reached = np.where(ids >= 0, candidates.count[ids], 0.0).sum(1)
     beyond = np.maximum(candidates.pool_count[candidates.units.node[part]] - reached, 0.0)
     last = np.where(ids >= 0, similarity, np.inf).min(1)
-    rest = beyond * np.exp(np.minimum(last - top, 0.0) / tau)
-    result[2, some] = (rest / (rest + total))[some]
+    with np.errstate(over="ignore"):
+        rest = beyond * np.exp(np.minimum(last - top, 0.0) / tau)
+    result[2] = rest / np.where(rest > 0, rest + total, 1.0)
 
 
 def softmax_weights(similarity: Floats, count: Floats, tau: float) -> tuple[Floats, Floats, Floats]:

@@ -79,7 +79,7 @@ def neighbour_list(
 ) -> list[Neighbour]:
     """The states whose steps make the soft baseline of a row, as `soft_baselines` weighs them."""
     nodes = index.nodes
-    found = index.neighbours(int(nodes.of_row[row]))
+    found = index.neighbours(int(nodes.of_row[row]), spare=int(exclude != "none"))
     ids = found.ids[0]
     out = np.zeros(len(rows.reward), bool)
     if exclude == "self":

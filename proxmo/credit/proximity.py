@@ -106,12 +106,12 @@ class ProximityIndex:
                     found = _found(index, vectors[start : start + rows], k, first, start)
                 yield found
 
-    def neighbours(self, node: int) -> Found:
-        """Neighbours of one node."""
-        edges = [edge for edge in self.nodes.pools() if edge[0] <= node < edge[1]]
-        first, last = edges[0]
+    def neighbours(self, node: int, spare: int = 0) -> Found:
+        """Neighbours of one node, by exact search."""
+        pool = self.nodes.pool[node]
+        first, last = (int(edge) for edge in np.searchsorted(self.nodes.pool, [pool, pool + 1]))
         vectors = self.vectors(first, last)
-        k = self._neighbours(last - first, 0)
+        k = self._neighbours(last - first, spare)
         start = node - first
         return _found(_flat(vectors), vectors[start : start + 1], k, first, start)
 

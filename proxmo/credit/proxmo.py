@@ -79,6 +79,7 @@ def proxmo(
     if len(step):
         step[without_variance(rows.step_return, pool)[pool]] = 0.0
         diagnostics["credit/effective_neighbours"] = float(baselines.neighbours.mean())
+        diagnostics["credit/top_k_cut_mean"] = float(baselines.cut.mean())
         diagnostics["credit/top_k_cut_max"] = float(baselines.cut.max())
         if index.recalls:
             diagnostics["credit/search_recall"] = float(np.mean(index.recalls))

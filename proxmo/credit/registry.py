@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import numbers
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,7 +121,7 @@ def method_options(name: str) -> dict[str, Any]:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an option the method does not have or one it misses."""
+    """Raise ConfigError for options a method does not have, misses, or has of another type."""
     known = method_options(name)
     for option in options:
         if option not in known:
@@ -132,6 +133,25 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     for option in missing:
         if option not in options:
             raise ConfigError(f"credit method {name} needs the option {option!r}; pass it")
+    types = get_type_hints(find_method(name))
+    for option, value in options.items():
+        if option in types and not _is_a(value, types[option]):
+            expected = getattr(types[option], "__name__", str(types[option]))
+            raise ConfigError(f"{option} of credit method {name} is {value!r}; expected {expected}")
+
+
+def _is_a(value: Any, hint: Any) -> bool:
+    """Whether a value fits a plain type or a union of them; an integer is a float, nan is none."""
+    allowed = get_args(hint) or (hint,)
+    if Any in allowed or not all(isinstance(one, type) for one in allowed):
+        return True
+    if isinstance(value, bool):
+        return bool in allowed
+    if isinstance(value, numbers.Real) and float in allowed:
+        return value == value
+    if isinstance(value, numbers.Integral) and int in allowed:
+        return True
+    return isinstance(value, tuple(one for one in allowed if one not in (int, float, bool)))
 
 
 def _load_own_methods() -> None:

@@ -1,28 +1,156 @@
 """The front door of credit assignment."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from proxmo import credit
-from proxmo.errors import UnknownNameError
+from proxmo.errors import ConfigError, DataError, UnknownNameError
+from tests.proxmo.credit.batches import random_batch, reorder, single_steps
 
-
-def test_step_returns_discount_inside_each_episode_in_any_row_order():
-    # G_2 = 1, G_1 = 0.95, G_0 = 0.95^2; the second episode never wins.
-    out = credit.assign(
-        "grpo",
-        group=["t"] * 5,
-        episode=["a", "b", "a", "b", "a"],
-        step=[2, 0, 0, 1, 1],
-        reward=[1.0, 0.0, 0.0, 0.0, 0.0],
-        success=[True, False, False, False, False],
-        state=None,
-    )
-    np.testing.assert_allclose(out.step_return, [1.0, 0.0, 0.9025, 0.0, 0.95], rtol=1e-12)
+METHODS = [name for name in credit.method_names() if name not in ("gae", "ppo")]
 
 
 def test_an_unknown_method_proposes_near_ones():
-    with pytest.raises(UnknownNameError, match="proxmo"):
-        credit.assign(
-            "proxmoo", group=[0], episode=[0], step=[0], reward=[1.0], success=[True], state=["x"]
-        )
+    with pytest.raises(UnknownNameError, match="did you mean gigpo"):
+        credit.assign("gigop", **single_steps([0.0, 1.0]))
+
+
+def test_an_unknown_option_proposes_near_ones():
+    with pytest.raises(ConfigError, match="no option 'taw'; did you mean tau"):
+        credit.assign("proxmo", **single_steps([0.0, 1.0]), taw=0.1)
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [
+        ("proxmo", "tau", 0.0),
+        ("proxmo", "tau", float("nan")),
+        ("proxmo", "tau", "warm"),
+        ("proxmo", "alpha", -1),
+        ("proxmo", "beta", 2.5),
+        ("proxmo", "norm", "median"),
+        ("proxmo", "scope", "world"),
+        ("proxmo", "exclude", "others"),
+        ("proxmo", "top_k", 0),
+        ("proxmo", "top_k", 2.5),
+        ("proxmo", "modulation", "yes"),
+        ("proxmo", "embedding", "policy"),
+        ("gigpo", "similarity", 1.5),
+        ("gigpo", "similarity", "high"),
+        ("gigpo", "weighting", "words"),
+        ("grpo", "norm", "std"),
+        ("grpo", "gamma", 1.5),
+    ],
+)
+def test_a_bad_value_is_a_config_error_that_names_the_option(method, option, value):
+    with pytest.raises(ConfigError, match=option):
+        credit.assign(method, **single_steps([0.0, 1.0]), **{option: value})
+
+
+def test_an_unknown_embedding_proposes_near_ones():
+    with pytest.raises(UnknownNameError, match="did you mean tfidf"):
+        credit.assign("proxmo", **single_steps([0.0, 1.0]), embedding="tf-idf")
+
+
+def test_a_step_given_twice_with_different_rewards_is_refused():
+    batch = single_steps([0.0, 1.0], episode=[7, 7])
+    with pytest.raises(DataError, match="rows 0 and 1 have the same group, episode and step"):
+        credit.assign("grpo", **batch)
+
+
+def test_arrays_of_different_lengths_are_refused():
+    with pytest.raises(DataError, match="group 2, .*step 3"):
+        credit.assign("grpo", **single_steps([0.0, 1.0], step=[0, 0, 0]))
+
+
+def test_a_reward_that_is_not_finite_is_refused():
+    with pytest.raises(DataError, match="reward of row 1 is nan"):
+        credit.assign("grpo", **single_steps([0.0, float("nan")]))
+
+
+@pytest.mark.parametrize("state", [None, [None, "x"], np.zeros(2), np.full((2, 3), np.nan)])
+def test_states_that_cannot_be_compared_are_refused(state):
+    with pytest.raises(DataError, match="state|observation|embedding"):
+        credit.assign("proxmo", **single_steps([0.0, 1.0], state=state))
+
+
+def test_methods_that_compare_no_states_need_none():
+    out = credit.assign("grpo", **single_steps([0.0, 1.0], state=None), norm="mean")
+    np.testing.assert_allclose(out.advantage, [-0.5, 0.5])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_copies_of_a_step_change_nothing_and_get_its_credit(method):
+    # Trainers pad batches with copies of rows; each step must still count once.
+    batch = random_batch(np.random.default_rng(3))
+    size = len(batch["step"])
+    plain = credit.assign(method, **batch)
+    padded = credit.assign(method, **reorder(batch, [*range(size), 4, 4, 0]))
+    np.testing.assert_allclose(padded.advantage[:size], plain.advantage, atol=1e-6)
+    np.testing.assert_array_equal(padded.advantage[size:], padded.advantage[[4, 4, 0]])
+    assert padded.diagnostics == pytest.approx(plain.diagnostics, abs=1e-6)
+
+
+def test_episode_ids_need_to_be_unique_only_inside_their_group():
+    batch = random_batch(np.random.default_rng(0))
+    short = batch | {"episode": [number for _, number in batch["episode"]]}
+    one, two = (credit.assign("proxmo", **rows) for rows in (batch, short))
+    np.testing.assert_array_equal(one.advantage, two.advantage)
+
+
+def test_the_success_flag_may_sit_on_one_row_of_the_episode():
+    batch = random_batch(np.random.default_rng(1))
+    last = [
+        won and reward > 0.5 for won, reward in zip(batch["success"], batch["reward"], strict=True)
+    ]
+    one, two = (credit.assign("proxmo", **rows) for rows in (batch, batch | {"success": last}))
+    np.testing.assert_array_equal(one.advantage, two.advantage)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("method", METHODS)
+def test_torch_in_torch_out_with_the_same_numbers(method, dtype):
+    import torch
+
+    batch = random_batch(np.random.default_rng(2))
+    batch |= {"reward": batch["reward"].astype(dtype)}
+    expected = credit.assign(method, **batch)
+    tensors = {
+        "reward": torch.from_numpy(batch["reward"]).requires_grad_(),
+        "success": torch.tensor(batch["success"]),
+        "step": torch.tensor(batch["step"]),
+    }
+    out = credit.assign(method, **batch | tensors)
+    for name in ("advantage", "episode_advantage", "step_advantage", "step_return"):
+        value = getattr(out, name)
+        assert value.dtype == getattr(torch, dtype) and not value.requires_grad
+        assert getattr(expected, name).dtype == dtype
+        np.testing.assert_allclose(value.numpy(), getattr(expected, name), atol=1e-6)
+
+
+def test_torch_embeddings_and_half_precision_rewards_are_taken():
+    import torch
+
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    reward = torch.tensor([0.0, 1.0], dtype=torch.bfloat16)
+    batch = single_steps([0.0, 1.0], reward=reward, state=vectors)
+    out = credit.assign("proxmo", **batch)
+    assert out.advantage.dtype == torch.bfloat16
+    assert out.advantage[0] < 0 < out.advantage[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_empty_batch_gives_empty_credit(method):
+    out = credit.assign(method, **single_steps([]))
+    assert out.advantage.shape == (0,)
+
+
+def test_importing_credit_loads_neither_torch_nor_faiss():
+    check = (
+        "import sys, proxmo.credit as c; c.method_names();"
+        "sys.exit(bool({'torch', 'faiss', 'transformers'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
