@@ -17,7 +17,14 @@ from proxmo_envs.task import Task, TaskSet
 from proxmo_envs.text_space import TextSpace
 
 __version__ = "0.1.0"
-__all__ = ["ProxmoEnvError", "Task", "TaskSet", "TextSpace", "task_set"]
+__all__ = [
+    "InvalidOptionError",
+    "ProxmoEnvError",
+    "Task",
+    "TaskSet",
+    "TextSpace",
+    "task_set",
+]
 
 gymnasium.register(
     id="ALFWorld-v0",

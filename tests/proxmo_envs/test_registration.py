@@ -1,0 +1,120 @@
+"""Importing `proxmo_envs` registers its environments, quickly and without heavy company."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import pytest
+
+import proxmo_envs
+from proxmo_envs import InvalidOptionError, TaskSet
+
+
+def python(code: str, repository: Path) -> str:
+    """Run code in a new interpreter and return what it prints."""
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=repository, env=environment
+    )
+    return done.stdout
+
+
+def test_the_environment_is_made_with_and_without_an_import(repository: Path) -> None:
+    kwargs = "data='generated', difficulty='tiny'"
+    code = f"import gymnasium; gymnasium.make('proxmo_envs:ALFWorld-v0', {kwargs}).reset()"
+    python(code, repository)
+    python(f"import proxmo_envs, gymnasium; gymnasium.make('ALFWorld-v0', {kwargs})", repository)
+
+
+def test_importing_and_playing_loads_nothing_heavy(repository: Path) -> None:
+    code = (
+        "import sys, proxmo_envs, gymnasium\n"
+        "env = gymnasium.make('ALFWorld-v0', data='generated', expert_action=True)\n"
+        "env.reset(seed=0)\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    loaded = set(python(code, repository).split())
+    assert "proxmo_envs" in loaded
+    assert not loaded & {"torch", "faiss", "transformers", "flask", "scipy", "proxmo", "click"}
+
+
+def test_importing_adds_next_to_nothing_to_gymnasium(repository: Path) -> None:
+    code = (
+        "import time, gymnasium\n"
+        "start = time.process_time()\n"
+        "import proxmo_envs\n"
+        "print(time.process_time() - start)"
+    )
+    assert float(python(code, repository)) < 0.05
+
+
+def test_the_registered_step_limit_is_that_of_the_original() -> None:
+    assert gymnasium.spec("ALFWorld-v0").max_episode_steps == 50
+
+
+def test_an_id_with_a_slip_gets_the_near_name() -> None:
+    with pytest.raises(gymnasium.error.NameNotFound, match="ALFWorld"):
+        gymnasium.make("ALFWold-v0")
+    with pytest.raises(gymnasium.error.NameNotFound, match="ALFWorld"):
+        proxmo_envs.task_set("ALFWold-v0")
+
+
+@pytest.mark.parametrize("env_id", ["ALFWorld-v0", "proxmo_envs:ALFWorld-v0"])
+def test_the_tasks_of_an_environment_are_listed_without_making_it(env_id: str) -> None:
+    tasks = proxmo_envs.task_set(env_id, "valid_seen", data="generated", difficulty="tiny")
+    assert len(tasks) == len(tasks.ids) > 100
+    assert tasks[0].task_id == "generated/valid_seen/tiny/000000"
+    assert tasks[0].env == "ALFWorld-v0" and tasks[0].split == "valid_seen"
+
+
+def test_the_splits_of_generated_games_are_disjoint() -> None:
+    ids = [set(tasks("train").ids), set(tasks("valid_seen").ids), set(tasks("valid_unseen").ids)]
+    assert len(set.union(*ids)) == sum(map(len, ids))
+
+
+def tasks(split: str, difficulty: str = "tiny") -> TaskSet:
+    """Return generated tasks."""
+    return proxmo_envs.task_set("ALFWorld-v0", split, "generated", difficulty=difficulty)
+
+
+def test_the_manifest_tells_splits_and_difficulties_apart() -> None:
+    manifests = {
+        tasks("train").manifest_hash,
+        tasks("valid_seen").manifest_hash,
+        tasks("train", "default").manifest_hash,
+    }
+    assert len(manifests) == 3
+    assert tasks("train").manifest_hash in manifests
+
+
+def test_the_arguments_of_make_are_arguments_of_task_set() -> None:
+    proxmo_envs.task_set(
+        "ALFWorld-v0",
+        data="generated",
+        difficulty="tiny",
+        grammar="put",
+        expert_action=True,
+        render_mode="ansi",
+    )
+
+
+def test_an_environment_of_a_user_lists_its_tasks_by_a_class_method() -> None:
+    class Room(gymnasium.Env):  # type: ignore[type-arg]
+        @classmethod
+        def task_set(cls, split: str, data: str | None, size: int) -> TaskSet:
+            return TaskSet("Room-v0", split, [f"room-{k}" for k in range(size)], lambda task: task)
+
+    gymnasium.register("Room-v0", entry_point=Room, kwargs={"size": 2})
+    gymnasium.register("Bare-v0", entry_point=gymnasium.Env)
+    try:
+        assert proxmo_envs.task_set("Room-v0").ids == ("room-0", "room-1")
+        assert len(proxmo_envs.task_set("Room-v0", size=3)) == 3
+        with pytest.raises(InvalidOptionError, match="class method `task_set"):
+            proxmo_envs.task_set("Bare-v0")
+    finally:
+        del gymnasium.registry["Room-v0"], gymnasium.registry["Bare-v0"]
