@@ -22,8 +22,8 @@ def step_part(returns, state, **options):
 
 @pytest.mark.parametrize(
     ("rate", "success", "failure"),
-    # f(success, p) = [sigmoid((1-p)^4) - 1/2] / [2 (sigmoid(1) - 1/2)], w = 1 + 0.1 f. At p = 0.125:
-    # 0.875^4 = 0.586182, sigmoid = 0.642489; 0.142489 / 0.462117 = 0.308340; w = 1.030834.
+    # f(success, p) = [sigmoid((1-p)^4) - 1/2] / [2 (sigmoid(1) - 1/2)], w = 1 + 0.1 f.
+    # At p = 0.125: 0.875^4 = 0.586182, sigmoid = 0.642489; 0.142489 / 0.462117 = 0.308340.
     # At p = 0.5: 0.5^4 = 0.0625, sigmoid = 0.515620; 0.015620 / 0.462117 = 0.033800.
     [
         (0.0, 1.0500, 1.0000),

@@ -1,0 +1,126 @@
+"""What holds for every batch, whatever is in it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proxmo import credit
+from tests.proxmo.credit.batches import reorder
+
+METHODS = [name for name in credit.method_names() if name not in ("gae", "ppo")]
+# Methods whose advantages of a task do not depend on the other tasks of the batch.
+PER_GROUP = ["grpo", "dr_grpo", "rloo", "dapo", "step", "gigpo", "proxmo"]
+
+rewards = st.one_of(
+    st.sampled_from([0.0, 1.0, -0.1, 10.0, 0.1 + 0.2, 0.3]),
+    st.floats(-1e6, 1e6, allow_subnormal=False),
+)
+states = st.sampled_from(
+    ["", "shelf 1", "shelf 2", "you see a mug", "a mug you see", "!?", "漢字", "a a a", "1"]
+)
+
+
+@st.composite
+def batches(draw, reward=rewards, state=states, max_groups=3):
+    rows: list[tuple] = []
+    for group in range(draw(st.integers(1, max_groups))):
+        for episode in range(draw(st.integers(1, 4))):
+            won = draw(st.booleans())
+            for step in range(draw(st.integers(1, 4))):
+                rows.append((group, episode, step, draw(reward), won, draw(state)))
+    names = ("group", "episode", "step", "reward", "success", "state")
+    batch = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return batch | {"reward": np.array(batch["reward"])}
+
+
+quick = settings(max_examples=25, deadline=None)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@quick
+@given(batch=batches(), data=st.data())
+def test_credit_is_finite_and_the_order_of_rows_does_not_matter(method, batch, data):
+    out = credit.assign(method, **batch)
+    for column in (out.advantage, out.episode_advantage, out.step_advantage, out.step_return):
+        assert np.isfinite(column).all()
+    assert all(np.isfinite(value) for value in out.diagnostics.values())
+    order = data.draw(st.permutations(range(len(batch["step"]))))
+    moved = credit.assign(method, **reorder(batch, order))
+    scale = 1.0 + np.abs(batch["reward"]).sum()
+    np.testing.assert_allclose(moved.advantage, out.advantage[order], atol=1e-5 * scale)
+
+
+@pytest.mark.parametrize("method", PER_GROUP)
+@quick
+@given(batch=batches(), stranger=batches(max_groups=1))
+def test_another_task_and_other_names_change_nothing(method, batch, stranger):
+    expected = credit.assign(method, **batch).advantage
+    other = stranger | {"group": ["stranger"] * len(stranger["step"])}
+    both = {name: [*batch[name], *other[name]] for name in batch}
+    both |= {"reward": np.array(both["reward"])}
+    found = credit.assign(method, **both).advantage[: len(expected)]
+    scale = 1.0 + np.abs(batch["reward"]).sum()
+    np.testing.assert_allclose(found, expected, atol=1e-9 * scale)
+    renamed = batch | {
+        "group": [f"task {one}" for one in batch["group"]],
+        "episode": [(one, "episode") for one in batch["episode"]],
+    }
+    found = credit.assign(method, **renamed).advantage
+    np.testing.assert_allclose(found, expected, atol=1e-9 * scale)
+
+
+@pytest.mark.parametrize("method", ["grpo", "gigpo"])
+@quick
+@given(
+    batch=batches(reward=st.sampled_from([0.0, 1.0, 0.5, -0.25])),
+    factor=st.sampled_from([0.5, 3.0, 100.0]),
+)
+def test_the_zscore_does_not_depend_on_the_scale_of_rewards(method, batch, factor):
+    # Up to the 1e-6 that is added to deviations of at least 0.005.
+    small = credit.assign(method, **batch)
+    large = credit.assign(method, **batch | {"reward": factor * batch["reward"]})
+    np.testing.assert_allclose(large.advantage, small.advantage, atol=1e-3)
+    assert ((large.episode_advantage == 0) == (small.episode_advantage == 0)).all()
+
+
+@quick
+@given(batch=batches(), exclude=st.sampled_from(["none", "self", "episode"]))
+def test_the_step_part_lies_inside_the_range_of_returns_of_the_group(batch, exclude):
+    out = credit.assign("proxmo", **batch, exclude=exclude)
+    for group in set(batch["group"]):
+        rows = np.array(batch["group"]) == group
+        spread = np.ptp(out.step_return[rows])
+        assert (np.abs(out.step_advantage[rows]) <= spread * (1 + 1e-6) + 1e-9).all()
+
+
+@quick
+@given(batch=batches(state=st.sampled_from(["", "!?", "shelf 1", "shelf 2", "you see a mug"])))
+def test_the_limits_of_the_temperature_are_the_same_state_and_the_group_mean(batch):
+    group, state = np.array(batch["group"]), np.array(batch["state"])
+    cold = credit.assign("proxmo", **batch, tau=1e-9)
+    hot = credit.assign("proxmo", **batch, tau=1e12)
+    scale = 1.0 + np.abs(batch["reward"]).sum()
+    for row, value in enumerate(cold.step_return):
+        in_group = group == group[row]
+        mean = cold.step_return[in_group].mean()
+        same = cold.step_return[in_group & (state == state[row])].mean()
+        assert hot.step_advantage[row] == pytest.approx(value - mean, abs=1e-6 * scale)
+        assert cold.step_advantage[row] == pytest.approx(value - same, abs=1e-6 * scale)
+
+
+@pytest.mark.parametrize("method", ["grpo", "gigpo", "proxmo"])
+def test_a_hundred_thousand_rows_are_finite(method):
+    rng = np.random.default_rng(0)
+    size = 100_000
+    group = np.repeat(np.arange(100), size // 100)
+    batch = {
+        "group": group,
+        "episode": np.repeat(np.arange(size // 10), 10),
+        "step": np.tile(np.arange(10), size // 10),
+        "reward": (rng.random(size) < 0.1).astype(np.float32),
+        "success": rng.random(size) < 0.1,
+        "state": [f"you are at place {one}" for one in rng.integers(50, size=size)],
+    }
+    out = credit.assign(method, **batch)
+    assert out.advantage.shape == (size,) and np.isfinite(out.advantage).all()

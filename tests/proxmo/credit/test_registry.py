@@ -1,0 +1,58 @@
+"""Methods by name, and methods of one's own."""
+
+import numpy as np
+import pytest
+
+from proxmo import credit
+from proxmo.credit import registry
+from proxmo.errors import ConfigError, UnknownNameError
+from tests.proxmo.credit.batches import single_steps
+
+
+def last_step_only(rows: credit.Rows, *, bonus: float = 1.0) -> credit.Parts:
+    """All credit to the last step of an episode."""
+    last = np.append(np.diff(rows.episode) != 0, True)
+    episode = np.where(last, bonus * rows.episode_return[rows.episode], 0.0)
+    return credit.Parts(episode=episode, step=np.zeros(len(last)))
+
+
+BATCH = single_steps([0.0] * 3, episode=[0, 0, 1], step=[1, 0, 0], reward=np.array([2.0, 0.0, 1.0]))
+
+
+@pytest.fixture
+def registered(monkeypatch):
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+    credit.method("last")(last_step_only)
+    return "last"
+
+
+@pytest.mark.parametrize("by", ["decorator", "reference"])
+def test_a_method_of_ones_own_is_used_by_name_or_by_reference(by, registered):
+    name = registered if by == "decorator" else f"{__name__}:last_step_only"
+    out = credit.assign(name, **BATCH, bonus=3.0)
+    assert out.advantage.tolist() == [6.0, 0.0, 3.0]
+    assert out.diagnostics["credit/zero_advantage_share"] == pytest.approx(1 / 3)
+
+
+def test_options_of_ones_own_method_are_checked():
+    with pytest.raises(ConfigError, match="bonus .* is 'much'; expected float"):
+        credit.assign(f"{__name__}:last_step_only", **BATCH, bonus="much")
+    assert credit.method_options(f"{__name__}:last_step_only") == {"bonus": 1.0}
+
+
+def test_a_reference_that_leads_nowhere_says_where_it_stopped():
+    with pytest.raises(ConfigError, match="cannot import 'no_such_module'"):
+        credit.assign("no_such_module:method", **BATCH)
+    with pytest.raises(UnknownNameError, match="did you mean last_step_only"):
+        credit.assign(f"{__name__}:last_step", **BATCH)
+
+
+def test_every_method_of_the_comparison_is_there():
+    expected = "dapo dr_grpo gae gigpo grpo ppo proxmo proxmo-released reinforce++ rloo step"
+    assert credit.method_names() == expected.split()
+
+
+def test_the_defaults_are_those_of_the_paper():
+    options = credit.method_options("proxmo")
+    assert options["alpha"] == 4 and options["beta"] == 0.1 and options["tau"] == 0.1
+    assert options["omega"] == 1 and options["exclude"] == "none" and options["scope"] == "group"

@@ -1,0 +1,44 @@
+"""Where the preset that reproduces the published code leaves the paper, on a batch by hand."""
+
+import numpy as np
+
+from proxmo import credit
+from tests.proxmo.credit.batches import single_steps
+
+
+def test_long_episodes_weigh_more_and_their_mean_is_the_success_rate():
+    # A three-step win (1) and a one-step loss: mean over steps 3/4, which is also p.
+    # w(success, 3/4) = 1 + 0.1 tanh(0.25^4 / 2) / (2 tanh(1/2)) = 1.000211,
+    # w(failure, 3/4) = 1 - 0.1 tanh(0.75^4 / 2) / (2 tanh(1/2)) = 0.983024.
+    batch = single_steps(
+        [0.0] * 4,
+        episode=[0, 0, 0, 1],
+        step=[0, 1, 2, 0],
+        reward=np.array([0.0, 0.0, 1.0, 0.0]),
+        success=[True, True, True, False],
+        state=["in a room", "in the hall", "at the door", "in a room"],
+    )
+    found = credit.assign("proxmo-released", **batch).episode_advantage
+    np.testing.assert_allclose(found, [0.250053] * 3 + [-0.737268], atol=1e-5)
+
+
+def test_a_large_reward_saturates_the_success_rate():
+    # Two wins of eight pay 10: the mean 2.5, cut to 1, says that every episode succeeds.
+    batch = single_steps([10.0, 10.0] + [0.0] * 6)
+    found = credit.assign("proxmo-released", **batch).episode_advantage
+    np.testing.assert_allclose(found, [7.5] * 2 + [-2.5 * 0.95] * 6, atol=1e-5)
+
+
+def test_a_group_of_one_step_keeps_its_raw_reward():
+    found = credit.assign("proxmo-released", **single_steps([10.0]), modulation=False)
+    assert found.episode_advantage.tolist() == [10.0]
+
+
+def test_numbered_places_coincide_and_other_tasks_change_the_weights():
+    batch = single_steps([1.0, 0.0], state=["drawer 1", "drawer 2"])
+    found = credit.assign("proxmo-released", **batch)
+    np.testing.assert_allclose(found.step_advantage, [0.5, -0.5], atol=1e-6)
+    batch = single_steps([1.0, 0.0, 0.0], group=[0, 0, 1], state=["red mug", "red cup", "red"])
+    alone = credit.assign("proxmo-released", **{k: v[:2] for k, v in batch.items()})
+    among = credit.assign("proxmo-released", **batch)
+    assert alone.step_advantage[0] > 1.5 * among.step_advantage[0]
