@@ -228,30 +228,55 @@ def content_hash(problem: str, task: str, grammar: Grammar) -> str:
     return hashlib.sha256(f"{grammar}\n{task}\n{problem.strip()}".encode()).hexdigest()
 
 
+@dataclass(frozen=True, slots=True)
+class GameTexts:
+    """What a game file says, before its problem is read."""
+
+    problem: str
+    task: str
+    grammar: Grammar
+    walkthrough: tuple[str, ...]
+
+    @property
+    def content_hash(self) -> str:
+        """The content hash of the game."""
+        return content_hash(self.problem, self.task, self.grammar)
+
+
 def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
     """Read an official game file; returns the game and its content hash.
 
     Raises GameFileError when the file cannot be read as a game.
     """
-    content = load_game_json(path)
-    task = _TASK.search(content["grammar"])
+    texts = read_texts(path)
+    game = read_problem(
+        texts.problem,
+        task_id=task_id,
+        task=texts.task,
+        split=split,
+        grammar=texts.grammar,
+        walkthrough=texts.walkthrough,
+    )
+    return game, texts.content_hash
+
+
+def read_texts(path: Path) -> GameTexts:
+    """Read the texts of a game file; raises GameFileError when it has not what a game file has."""
+    content = _load(path)
+    grammar = content["grammar"]
+    task = _TASK.search(grammar)
     if task is None:
         raise GameFileError(f"{path}: the grammar has no sentence 'Your task is to: ...'")
-    grammar: Grammar = "put" if _PUT_TEMPLATE in content["grammar"] else "move"
-    walkthrough = tuple(str(command) for command in content.get("walkthrough") or ())
-    sentence, problem = task.group(1), content["pddl_problem"]
-    game = read_problem(
-        problem,
-        task_id=task_id,
-        task=sentence,
-        split=split,
-        grammar=grammar,
-        walkthrough=walkthrough,
+    walkthrough = content.get("walkthrough")
+    return GameTexts(
+        problem=content["pddl_problem"],
+        task=task[1],
+        grammar="put" if _PUT_TEMPLATE in grammar else "move",
+        walkthrough=tuple(map(str, walkthrough)) if isinstance(walkthrough, list) else (),
     )
-    return game, content_hash(problem, sentence, grammar)
 
 
-def load_game_json(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, Any]:
     """Load the JSON object of a game file and check that it has the texts of a game."""
     try:
         content = json.loads(path.read_bytes())

@@ -24,6 +24,7 @@ from proxmo_envs.alfworld.games import (
     content_hash,
     read_game_file,
     read_problem,
+    read_texts,
 )
 from proxmo_envs.alfworld.packed import Block, encode
 from proxmo_envs.errors import (
@@ -58,7 +59,7 @@ class OfficialDirectory:
         """Find the splits; a split is listed once, when it is first asked for."""
         self.path = _root(path)
         self._listings: dict[str, Listing] = {}
-        self._splits = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
+        self.splits = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> OfficialDirectory:
         """Share the source: what it gives does not change."""
@@ -70,28 +71,36 @@ class OfficialDirectory:
 
     def listing(self, split: str) -> Listing:
         """List a split: the playable games and what is left out."""
-        if split not in self._splits:
-            raise InvalidOptionError(f"{self.path}: {unknown('split', split, self._splits)}")
+        if split not in self.splits:
+            raise InvalidOptionError(f"{self.path}: {unknown('split', split, self.splits)}")
         listing = self._listings.get(split)
         if listing is None:
-            listing = self._listings[split] = _list_split(self.path, split)
+            try:
+                listing = self._listings[split] = _list_split(self.path, split)
+            except OSError as error:
+                raise DataNotFoundError(f"{self.path}: cannot be listed: {error}") from error
         return listing
 
     def game(self, task_id: str) -> Game:
         """Read a game."""
-        return self._read(task_id)[0]
+        return read_game_file(self._file(task_id), task_id=task_id, split=_split(task_id))[0]
 
     def content_hash(self, task_id: str) -> str:
         """Return the content hash of a game; its file is read for that."""
-        return self._read(task_id)[1]
+        return read_texts(self._file(task_id)).content_hash
 
-    def _read(self, task_id: str) -> tuple[Game, str]:
+    def _file(self, task_id: str) -> Path:
         # Only what is listed is opened: an id cannot lead out of the directory.
-        split = str(task_id).partition("/")[0]
-        ids = self.ids(split) if split in self._splits else ()
+        split = _split(task_id)
+        ids = self.ids(split) if split in self.splits else ()
         if task_id not in ids:
-            raise UnknownTaskError(f"{self.path}: {unknown('task', task_id, ids or self._splits)}")
-        return read_game_file(self.path / task_id / GAME_FILE, task_id=task_id, split=split)
+            raise UnknownTaskError(f"{self.path}: {unknown('task', task_id, ids or self.splits)}")
+        return self.path / task_id / GAME_FILE
+
+
+def _split(task_id: str) -> str:
+    """Return the split of an official game: the first part of its id."""
+    return task_id.partition("/")[0]
 
 
 def _root(path: Path) -> Path:
@@ -169,7 +178,7 @@ class JsonLinesGames:
 
     def _holding(self, task_id: str) -> Block:
         try:
-            block = self._block(str(task_id).partition("/")[0])
+            block = self._block(_split(task_id))
         except InvalidOptionError as error:
             raise UnknownTaskError(f"unknown task {quote(task_id)}: {error}") from error
         if task_id not in block:

@@ -27,7 +27,7 @@ from proxmo_envs.alfworld.games import ITEM_FLAGS, Game, Goal, Item, Receptacle
 from proxmo_envs.errors import GameFileError, InvalidOptionError, UnknownTaskError, unknown
 
 MAGIC = b"proxmo-alfworld-games 1\n"
-_REPAIR = "make it again with `proxmo data alfworld --from DIR`"
+_REPAIR = "`proxmo_envs.alfworld.sources.pack(DATA, FILE)` makes it again"
 # PDDL spells the coordinates in an id out; a third of the length says the same.
 _SPELLINGS = (("_bar_", "|"), ("_plus_", "+"), ("_minus_", "-"), ("_dot_", "."))
 
@@ -81,30 +81,32 @@ class Block:
         places = _lengthen(record["places"])
         names = _lengthen(record["receptacles"])
         items = _lengthen(record["items"])
-        receptacles = tuple(
-            Receptacle(name, kinds[kind], places[place], bool(door & 1), bool(door & 2))
-            for name, kind, place, door in zip(names, *record["furniture"], strict=True)
+        furniture, sites, doors = record["furniture"]
+        receptacles = map(
+            Receptacle,
+            names,
+            [kinds[kind] for kind in furniture],
+            [places[site] for site in sites],
+            [bool(door & 1) for door in doors],
+            [bool(door & 2) for door in doors],
         )
-        things = tuple(
-            Item(
-                name,
-                kinds[kind],
-                None if place is None else places[place],
-                tuple([names[r] for r in lies_in]),
-                tuple([items[i] for i in holds]),
-                _flags(mask),
-            )
-            for name, kind, place, mask, lies_in, holds in zip(
-                items, *record["things"], strict=True
-            )
+        things, spots, masks, lies_in, holds = record["things"]
+        contained = map(
+            Item,
+            items,
+            [kinds[kind] for kind in things],
+            [None if spot is None else places[spot] for spot in spots],
+            [tuple([names[r] for r in within]) for within in lies_in],
+            [tuple([items[i] for i in within]) for within in holds],
+            map(_flags, masks),
         )
         return Game(
             task_id=task_id,
             task=record["task"],
             goal=Goal(*record["goal"]),
             start_location=places[record["start"]],
-            receptacles=receptacles,
-            items=things,
+            receptacles=tuple(receptacles),
+            items=tuple(contained),
             can_contain=self._fits[record["fits"]],
             grammar=record["grammar"],
             split=self.split,
@@ -226,7 +228,7 @@ class PackedGames:
 
     def _holding(self, task_id: str) -> Block:
         """Return the block of a game: its split is the first part of the id."""
-        split = str(task_id).partition("/")[0]
+        split = task_id.partition("/")[0]
         block = self._block(split) if split in self._extent else None
         if block is None or task_id not in block:
             ids = () if block is None else block.ids

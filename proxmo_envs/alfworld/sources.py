@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
-from proxmo_envs.alfworld.official import JSON_LINES, JsonLinesGames, OfficialDirectory
-from proxmo_envs.alfworld.packed import PackedGames, is_packed
+from proxmo_envs.alfworld.official import (
+    JSON_LINES,
+    SPLITS,
+    JsonLinesGames,
+    Listing,
+    OfficialDirectory,
+)
+from proxmo_envs.alfworld.packed import PackedGames, is_packed, write_packed
 from proxmo_envs.errors import (
     DataNotFoundError,
+    GameFileError,
     InvalidOptionError,
     UnknownTaskError,
     quote,
     unknown,
 )
+
+logger = logging.getLogger(__name__)
 
 GENERATED = "generated"
 DATA_VARIABLE = "ALFWORLD_DATA"
@@ -167,7 +179,12 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
             f"no ALFWorld data at {quote(path)}{origin}: {_cause(error)}; give an official data "
             f"directory, a packed file, a .jsonl file or a {GAME_FILE}, or data={GENERATED!r}"
         ) from error
-    return _open_path(path.resolve(), (status.st_mtime_ns, status.st_size))
+    try:
+        return _open_path(path.resolve(), (status.st_mtime_ns, status.st_size))
+    except OSError as error:
+        raise DataNotFoundError(
+            f"ALFWorld data at {path}{origin} cannot be read: {error}"
+        ) from error
 
 
 # One process makes many environments over the same data: it is listed and unpacked only once.
@@ -180,3 +197,31 @@ def _open_path(path: Path, version: tuple[int, int]) -> GameSource:
     if path.name.endswith(JSON_LINES):
         return JsonLinesGames(path)
     return OneGame(path)
+
+
+def pack(
+    data: str | os.PathLike[str], path: str | os.PathLike[str], splits: Iterable[str] = SPLITS
+) -> dict[str, Listing]:
+    """Write the playable games of `data` into one packed file, which `data=` takes in their place.
+
+    Returns for each split the ids that were packed and, of a directory, why others were left out.
+    Raises what `open_source` raises.
+    """
+    source = open_source(data)
+    games: dict[str, list[tuple[Game, str]]] = {}
+    listings: dict[str, Listing] = {}
+    for split in splits:
+        left_out: Counter[str] = Counter()
+        if isinstance(source, OfficialDirectory):
+            left_out.update(dict(source.listing(split).left_out))
+        games[split] = []
+        for task_id in source.ids(split):
+            try:
+                games[split].append((source.game(task_id), source.content_hash(task_id)))
+            except GameFileError as error:
+                logger.warning("left out: %s", error)
+                left_out["unreadable game file"] += 1
+        ids = tuple(game.task_id for game, _ in games[split])
+        listings[split] = Listing(ids, tuple(sorted(left_out.items())))
+    write_packed(Path(path), games)
+    return listings

@@ -6,15 +6,16 @@ import copy
 import gzip
 import json
 import lzma
+import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from proxmo_envs.alfworld.games import GAME_FILE, content_hash, read_game_file
+from proxmo_envs.alfworld.games import GAME_FILE, content_hash
 from proxmo_envs.alfworld.generator import SPLIT_SIZES, generate
 from proxmo_envs.alfworld.official import OfficialDirectory
-from proxmo_envs.alfworld.packed import write_packed
-from proxmo_envs.alfworld.sources import DATA_VARIABLE, load_game_file, open_source
+from proxmo_envs.alfworld.sources import DATA_VARIABLE, load_game_file, open_source, pack
 from proxmo_envs.errors import (
     DataNotFoundError,
     GameFileError,
@@ -60,16 +61,6 @@ def json_lines(path: Path) -> Path:
     return path
 
 
-def packed(path: Path, directory: Path) -> Path:
-    """Pack the games of a directory."""
-    splits = {}
-    for split in ("train", "valid_seen"):
-        files = [(i, directory / i / GAME_FILE) for i in OfficialDirectory(directory).ids(split)]
-        splits[split] = [read_game_file(f, task_id=i, split=split) for i, f in files]
-    write_packed(path, splits)
-    return path
-
-
 @pytest.fixture(params=["directory", "parent", "jsonl", "jsonl.gz", "jsonl.xz", "packed"])
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The same three playable games in every form `data=` takes."""
@@ -78,7 +69,8 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return json_lines(tmp_path / f"games.{form}")
     root = data_directory(tmp_path / "data" / "json_2.1.1")
     if form == "packed":
-        return packed(tmp_path / "games.packed", root)
+        pack(root, tmp_path / "games.packed", ["train", "valid_seen"])
+        return tmp_path / "games.packed"
     return root if form == "directory" else root.parent
 
 
@@ -247,9 +239,10 @@ def test_a_broken_data_file_is_one_clear_error(
 
 @pytest.mark.parametrize("kept", [30, 300, -5])
 def test_a_truncated_packed_file_is_one_clear_error(tmp_path: Path, kept: int) -> None:
-    path = packed(tmp_path / "games.packed", data_directory(tmp_path / "data"))
+    path = tmp_path / "games.packed"
+    pack(data_directory(tmp_path / "data"), path, ["train", "valid_seen"])
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(GameFileError, match="proxmo data alfworld"):
+    with pytest.raises(GameFileError, match=r"sources.pack\(DATA, FILE\)"):
         open_source(path).ids("valid_seen")
 
 
@@ -259,3 +252,51 @@ def test_a_game_file_that_breaks_later_is_one_clear_error(tmp_path: Path) -> Non
     (tmp_path / FIRST / GAME_FILE).write_text(game_file_text(kitchen())[:40])
     with pytest.raises(GameFileError, match="not a game file"):
         source.game(FIRST)
+
+
+def test_packing_tells_what_was_packed_and_what_was_left_out(tmp_path: Path) -> None:
+    data = data_directory(tmp_path / "data")
+    content = game_file_text(kitchen()).replace("(:goal", "(:aim")
+    (data / SECOND / GAME_FILE).write_text(content)
+    listings = pack(data, tmp_path / "games.packed", ["train", "valid_seen"])
+    assert listings["train"].ids == (FIRST,) and listings["valid_seen"].ids == (SEEN,)
+    assert dict(listings["train"].left_out)["unreadable game file"] == 1
+    assert dict(listings["train"].left_out)["marked unsolvable"] == 1
+    assert open_source(tmp_path / "games.packed").ids("train") == (FIRST,)
+
+
+@pytest.mark.slow
+def test_the_official_games_are_counted_and_packed_as_published(
+    shared: Path, tmp_path: Path
+) -> None:
+    """The counts are those of the paper; they also stand in facts/alfworld.md, section 1."""
+    source = open_source(shared / "alfworld" / "official_games.jsonl.xz")
+    path = tmp_path / "games.packed"
+    listings = pack(shared / "alfworld" / "official_games.jsonl.xz", path)
+    counts = {split: len(listing.ids) for split, listing in listings.items()}
+    assert counts == {"train": 3553, "valid_seen": 140, "valid_unseen": 134}
+    assert path.stat().st_size < 4_000_000
+    start = time.process_time()
+    read = open_source(path)
+    for split in counts:
+        assert read.ids(split) == source.ids(split)
+    assert time.process_time() - start < 1.0
+    types = Counter(read.game(i).goal.task_type for split in counts for i in read.ids(split))
+    assert types == {
+        "pick_and_place_simple": 849,
+        "look_at_obj_in_light": 339,
+        "pick_clean_then_place_in_recep": 708,
+        "pick_heat_then_place_in_recep": 498,
+        "pick_cool_then_place_in_recep": 579,
+        "pick_two_obj_and_place": 854,
+    }
+
+
+def test_real_game_folders_and_json_lines_are_the_same_games(shared: Path) -> None:
+    folders = open_source(shared / "alfworld" / "games")
+    lines = open_source(shared / "alfworld" / "official_games.jsonl.xz")
+    ids = folders.ids("valid_unseen")
+    assert set(ids) < set(lines.ids("valid_unseen")) and len(ids) == 12
+    for task_id in ids:
+        assert folders.content_hash(task_id) == lines.content_hash(task_id)
+        assert folders.game(task_id) == lines.game(task_id)
