@@ -26,6 +26,8 @@ from proxmo_envs.alfworld.layouts import (
     written_id,
 )
 
+# Part of every content hash: raise it whenever the same arguments give another game than before.
+VERSION: Final = 1
 DIFFICULTIES: Final = tuple(SETTINGS)
 SPLIT_SIZES: Final = {"train": 10_000, "valid_seen": 1_000, "valid_unseen": 1_000}
 _POOL: Final = {"train": "known", "valid_seen": "known", "valid_unseen": "new"}

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
+from proxmo_envs.alfworld import generator
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
 from proxmo_envs.alfworld.official import (
     JSON_LINES,
@@ -53,11 +54,8 @@ class GeneratedGames:
 
     def __init__(self, difficulty: str = "default") -> None:
         """Make the games of one difficulty; any other can still be loaded by its id."""
-        from proxmo_envs.alfworld import generator
-
         if difficulty not in generator.DIFFICULTIES:
             raise InvalidOptionError(unknown("difficulty", difficulty, generator.DIFFICULTIES))
-        self._generator = generator
         self.difficulty = difficulty
 
     def __deepcopy__(self, memo: dict[int, Any]) -> GeneratedGames:
@@ -66,7 +64,7 @@ class GeneratedGames:
 
     def ids(self, split: str) -> tuple[str, ...]:
         """Return the ids of a split; no game is generated for that."""
-        sizes = self._generator.SPLIT_SIZES
+        sizes = generator.SPLIT_SIZES
         if split not in sizes:
             raise InvalidOptionError(unknown("split", split, sizes))
         prefix = f"{GENERATED}/{split}/{self.difficulty}"
@@ -78,22 +76,22 @@ class GeneratedGames:
         if (
             len(parts) != 4
             or parts[0] != GENERATED
-            or parts[1] not in self._generator.SPLIT_SIZES
-            or parts[2] not in self._generator.DIFFICULTIES
+            or parts[1] not in generator.SPLIT_SIZES
+            or parts[2] not in generator.DIFFICULTIES
             or not (parts[3].isascii() and parts[3].isdigit() and len(parts[3]) == 6)
         ):
             raise UnknownTaskError(
                 f"unknown task {quote(task_id)}; ids of generated games are "
                 f"{GENERATED}/SPLIT/DIFFICULTY/NUMBER with a split of "
-                f"{', '.join(self._generator.SPLIT_SIZES)}, a difficulty of "
-                f"{', '.join(self._generator.DIFFICULTIES)} and a number of six digits"
+                f"{', '.join(generator.SPLIT_SIZES)}, a difficulty of "
+                f"{', '.join(generator.DIFFICULTIES)} and a number of six digits"
             )
-        return self._generator.generate(parts[1], int(parts[3]), parts[2])
+        return generator.generate(parts[1], int(parts[3]), parts[2])
 
     def content_hash(self, task_id: str) -> str:
         """Hash the id: of a deterministic generator, its version and the id are the content."""
-        version = getattr(self._generator, "VERSION", 1)
-        return hashlib.sha256(f"generator {version} {task_id}".encode()).hexdigest()
+        content = f"generator {generator.VERSION} {task_id}"
+        return hashlib.sha256(content.encode()).hexdigest()
 
 
 class OneGame:
