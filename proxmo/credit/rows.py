@@ -82,9 +82,9 @@ def sort_rows(
     if not 0.0 <= gamma <= 1.0:
         raise ConfigError(f"gamma is {gamma}; expected a number from 0 to 1")
     columns = {"group": _codes(group), "episode": _codes(episode), "step": to_numpy(step)}
-    rewards = to_numpy(reward).astype(np.float64)
-    won = to_numpy(success).astype(bool)
+    rewards, won = to_numpy(reward), to_numpy(success)
     _check(columns | {"reward": rewards, "success": won}, state)
+    rewards, won = rewards.astype(np.float64), won.astype(bool)
     if not np.isfinite(rewards).all():
         row = int(np.flatnonzero(~np.isfinite(rewards))[0])
         raise DataError(f"reward of row {row} is {rewards[row]}; expected a finite number")
@@ -151,6 +151,12 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _check(columns: dict[str, NDArray[Any]], state: Any) -> None:
+    for name, values in columns.items():
+        if values.ndim != 1 or values.dtype.kind not in "iufb":
+            raise DataError(
+                f"{name} is an array of shape {values.shape} and type {values.dtype}; "
+                "expected one number per step"
+            )
     lengths = {name: len(values) for name, values in columns.items()}
     if state is not None:
         lengths["state"] = len(state)

@@ -66,6 +66,15 @@ def test_arrays_of_different_lengths_are_refused():
         credit.assign("grpo", **single_steps([0.0, 1.0], step=[0, 0, 0]))
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("reward", np.ones((2, 1))), ("step", ["first", "second"]), ("success", ["yes", "no"])],
+)
+def test_a_column_that_is_not_one_number_per_step_is_refused(column, value):
+    with pytest.raises(DataError, match=f"{column} is an array of shape"):
+        credit.assign("grpo", **single_steps([0.0, 1.0]) | {column: value})
+
+
 def test_a_reward_that_is_not_finite_is_refused():
     with pytest.raises(DataError, match="reward of row 1 is nan"):
         credit.assign("grpo", **single_steps([0.0, float("nan")]))

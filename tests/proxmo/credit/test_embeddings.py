@@ -27,6 +27,11 @@ def test_vectors_have_length_one_and_empty_texts_none(embed):
     assert np.isfinite(vectors).all()
 
 
+@pytest.mark.parametrize("embed", [tfidf, character_hash])
+def test_a_text_without_tokens_alone_is_legal(embed):
+    assert np.isfinite(embed([""])).all()
+
+
 def test_tfidf_has_the_textbook_weights():
     # "mug" is in both of 2 texts: idf ln(3/3) + 1 = 1; "red" and "blue" in one: ln(3/2) + 1.
     # cos = 1 / (1 + 1.405465^2) = 0.336097.

@@ -118,6 +118,20 @@ def test_numbers_tell_states_apart():
     assert out.step_advantage[0] < 0.1, "drawer 1 is mostly compared with itself"
 
 
+def by_first_letter(texts):
+    """An embedding of one's own: the states are as unlike as their first letters."""
+    return np.array([[text[0] == "a", text[0] == "b"] for text in texts], float)
+
+
+def test_the_embedding_may_be_hashed_n_grams_or_a_function_of_ones_own():
+    batch = single_steps([1.0, 0.0, 0.5], state=["a mug", "b mug", "a cup"])
+    own = credit.assign("proxmo", **batch, embedding=f"{__name__}:by_first_letter")
+    # The two states with an a are alike: mean 0.75 (and e^-10 of the other).
+    np.testing.assert_allclose(own.step_advantage, [0.25, -0.0, -0.25], atol=1e-3)
+    hashed = credit.assign("proxmo", **batch, embedding="hash")
+    assert np.abs(hashed.step_advantage - own.step_advantage).max() > 0.01
+
+
 def test_the_ablations_leave_one_part_out():
     batch = random_batch(np.random.default_rng(0))
     whole = credit.assign("proxmo", **batch)
