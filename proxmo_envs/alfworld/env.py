@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -86,6 +87,8 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         releases before json_2.1.2). `render_mode`: None or "ansi".
         `reset(options={"task_id": ...})` plays a given task, `{"game_file": PATH}` a given file;
         without options the environment's own random generator draws a task of the split.
+        `gymnasium.make_vec(..., vectorization_mode="sync")` steps many games in one call;
+        "async" needs `vector_kwargs={"shared_memory": False}`, as texts have no fixed size.
 
     Registered ids:
         ALFWorld-v0
@@ -106,8 +109,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
         Raises DataNotFoundError, GameFileError and InvalidOptionError.
         """
-        if grammar not in get_args(GrammarChoice):
-            raise InvalidOptionError(unknown("grammar", grammar, get_args(GrammarChoice)))
+        _check_grammar(grammar)
         if render_mode not in (None, *self.metadata["render_modes"]):
             modes = self.metadata["render_modes"]
             raise InvalidOptionError(unknown("render_mode", render_mode, modes))
@@ -129,11 +131,21 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         split: str = "train",
         data: str | os.PathLike[str] | None = None,
         difficulty: str | None = None,
+        grammar: GrammarChoice = "auto",
         **_: Any,
     ) -> TaskSet:
         """Return the tasks of a split; takes the arguments of the environment."""
         source = open_source(data, difficulty)
-        return TaskSet("ALFWorld-v0", split, source.ids(split), source.content_hash)
+
+        def content_hash(task_id: str) -> str:
+            # The hash covers the game's own grammar; another one makes it another task.
+            own = source.content_hash(task_id)
+            if grammar == "auto":
+                return own
+            return hashlib.sha256(f"{grammar} {own}".encode()).hexdigest()
+
+        _check_grammar(grammar)
+        return TaskSet("ALFWorld-v0", split, source.ids(split), content_hash)
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
@@ -240,6 +252,11 @@ def _judge(moment: _Moment) -> None:
     met, total = moment.world.conditions
     moment.won = met == total
     moment.condition_rate = met / total
+
+
+def _check_grammar(grammar: str) -> None:
+    if grammar not in get_args(GrammarChoice):
+        raise InvalidOptionError(unknown("grammar", grammar, get_args(GrammarChoice)))
 
 
 def _make_expert() -> SearchingExpert:

@@ -92,6 +92,17 @@ def test_the_manifest_tells_splits_and_difficulties_apart() -> None:
     assert tasks("train").manifest_hash in manifests
 
 
+def test_another_grammar_makes_other_tasks() -> None:
+    def manifest(grammar: str) -> str:
+        return proxmo_envs.task_set(
+            "ALFWorld-v0", "valid_seen", "generated", difficulty="tiny", grammar=grammar
+        ).manifest_hash
+
+    assert manifest("put") != manifest("auto") == tasks("valid_seen").manifest_hash
+    with pytest.raises(InvalidOptionError, match="did you mean move"):
+        manifest("mov")
+
+
 def test_the_arguments_of_make_are_arguments_of_task_set() -> None:
     proxmo_envs.task_set(
         "ALFWorld-v0",
