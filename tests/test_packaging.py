@@ -14,6 +14,9 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import proxmo
+import proxmo_envs
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -114,6 +117,10 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
     assert all(path.is_relative_to(site) for path in files)
     usage = run(site / "bin" / "proxmo", "--help", cwd=tmp_path, PYTHONPATH=str(site))
     assert "train" in usage
+
+
+def test_the_packages_carry_the_version_of_the_distribution(project):
+    assert proxmo.__version__ == proxmo_envs.__version__ == project["version"]
 
 
 def test_every_promised_extra_is_declared(project):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from proxmo.credit import method_names
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -71,6 +73,13 @@ def test_a_python_example_in_readme_runs(code, tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_the_table_of_methods_names_exactly_the_registered_ones():
+    rows = re.findall(r"^\| (`.*?) \|", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    extras = {"cpu", "gpu", "api", "embed", "track", "trl", "verl", "vllm", "test", "dev"}
+    assert named - extras == set(method_names())
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
