@@ -1,0 +1,46 @@
+"""What every agent is to the rollout: situations in, decisions out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from proxmo.agents.prompts import View
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What an agent may look at before it acts: the view the prompt is made of, and the environment's last `info`."""
+
+    view: View
+    info: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An action and how it came about; agents without a language model leave the token fields empty.
+
+    `action` is None when the reply held none: the environment is then stepped with the empty
+    string, never with text the parser rejected. `overflow` says that the prompt did not fit, so
+    nothing was asked.
+    """
+
+    action: str | None
+    valid: bool = True
+    reason: str = "ok"
+    response: str = ""
+    prompt_ids: tuple[int, ...] = ()
+    response_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    weight_version: int = 0
+    cuts: tuple[str, ...] = ()
+    overflow: bool = False
+
+
+class Agent(Protocol):
+    """Decides for many episodes at once."""
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Returns one decision per situation; equal arguments give equal decisions."""
+        ...

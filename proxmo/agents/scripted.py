@@ -1,0 +1,31 @@
+"""Agents without a language model: the environment's expert (an upper line) and chance (a lower line)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from proxmo.agents.base import Decision, Situation
+from proxmo.errors import UsageError
+
+
+class ExpertAgent:
+    """Plays `info["expert_action"]`; the environment must be made with `expert_action=True`."""
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Returns the expert's action for each situation."""
+        actions = [s.info.get("expert_action") for s in situations]
+        if any(action is None for action in actions):
+            raise UsageError("the environment offers no expert: its info has no 'expert_action'")
+        return [Decision(action, response=str(action)) for action in actions]
+
+
+class RandomAgent:
+    """Draws uniformly from the admissible actions."""
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Returns a random admissible action for each situation."""
+        rng = np.random.default_rng(list(seed))
+        actions = [s.view.admissible[int(rng.integers(len(s.view.admissible)))] for s in situations]
+        return [Decision(action, response=action) for action in actions]

@@ -1,0 +1,1 @@
+"""What turns a prompt into text."""

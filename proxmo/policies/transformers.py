@@ -1,0 +1,198 @@
+"""A Hugging Face causal language model as policy, on CPU or GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from proxmo.errors import DataError, UsageError
+from proxmo.policies.base import Reply
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TransformersPolicy:
+    """Samples with `model.generate`; the model stays the trainer's own object, so an update needs no copy of weights.
+
+    Args:
+        model: a causal language model of transformers.
+        tokenizer: its tokenizer, with a chat template.
+        max_batch_tokens: prompts are generated for in chunks of at most this many tokens (padding
+            and reply included).
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, max_batch_tokens: int = 65536) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.weight_version = 0
+        self.max_batch_tokens = max_batch_tokens
+        self.end_ids = end_token_ids(model, tokenizer)
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        temperature: float,
+        max_new_tokens: int,
+        seed: Sequence[int],
+    ) -> list[Reply]:
+        """Samples one reply per prompt, prompts of like length together; see `Policy.generate`."""
+        import torch
+
+        generator = torch.Generator(device=self.model.device)
+        generator.manual_seed(
+            int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> 1)
+        )
+        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        replies: dict[int, Reply] = {}
+        for chunk in self._chunks(order, prompts, max_new_tokens):
+            made = self._generate_chunk(
+                [prompts[i] for i in chunk], temperature, max_new_tokens, generator
+            )
+            replies.update(zip(chunk, made, strict=True))
+        return [replies[i] for i in range(len(prompts))]
+
+    def _chunks(
+        self, order: list[int], prompts: Sequence[Sequence[int]], max_new_tokens: int
+    ) -> list[list[int]]:
+        """Cuts the length-sorted order into batches that stay under the token budget."""
+        chunks: list[list[int]] = [[]]
+        for i in order:
+            rows = len(chunks[-1]) + 1
+            if chunks[-1] and rows * (len(prompts[i]) + max_new_tokens) > self.max_batch_tokens:
+                chunks.append([])
+            chunks[-1].append(i)
+        return chunks if order else []
+
+    def _generate_chunk(
+        self,
+        prompts: list[Sequence[int]],
+        temperature: float,
+        max_new_tokens: int,
+        generator: torch.Generator,
+    ) -> list[Reply]:
+        import torch
+
+        width = max(len(p) for p in prompts)
+        pad = self.tokenizer.pad_token_id
+        ids = torch.tensor(
+            [[pad] * (width - len(p)) + list(p) for p in prompts], device=self.model.device
+        )
+        mask = torch.tensor(
+            [[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device
+        )
+        sampler = _Sampler(temperature, generator)
+        was_training = self.model.training
+        self.model.eval()
+        try:
+            with torch.inference_mode():
+                out = self.model.generate(
+                    input_ids=ids,
+                    attention_mask=mask,
+                    do_sample=False,
+                    max_new_tokens=max_new_tokens,
+                    eos_token_id=list(self.end_ids),
+                    pad_token_id=pad,
+                    logits_processor=[sampler],
+                    # What a model's own generation_config asks for would sample from another
+                    # distribution than the one whose log-probabilities are recorded.
+                    temperature=None, top_p=None, top_k=None, repetition_penalty=None,
+                )  # fmt: skip
+        finally:
+            self.model.train(was_training)
+        logprobs = torch.stack(sampler.logprobs, dim=1).cpu().numpy()
+        rows = [_until_end(row, self.end_ids) for row in out[:, width:].tolist()]
+        texts = self.tokenizer.batch_decode([ids for ids, _ in rows], skip_special_tokens=True)
+        return [
+            Reply(
+                tuple(ids),
+                tuple(logprobs[i, : len(ids)].tolist()),
+                text,
+                reason,
+                self.weight_version,
+            )
+            for i, ((ids, reason), text) in enumerate(zip(rows, texts, strict=True))
+        ]
+
+
+class _Sampler:
+    """Logits processor that draws the token itself (Gumbel-max) and leaves only that one to greedy search.
+
+    So the noise comes from a generator we own instead of torch's global one, and the recorded
+    log-probability is exactly that of the distribution sampled from.
+    """
+
+    def __init__(self, temperature: float, generator: torch.Generator) -> None:
+        self.temperature = temperature
+        self.generator = generator
+        self.logprobs: list[torch.Tensor] = []
+
+    def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+        import torch
+
+        scores = scores.float()
+        logprobs = torch.log_softmax(
+            scores / self.temperature if self.temperature > 0 else scores, dim=-1
+        )
+        keys = logprobs
+        if self.temperature > 0:
+            noise = torch.empty_like(logprobs).exponential_(generator=self.generator)
+            keys = logprobs - noise.clamp_min_(1e-30).log()
+        choice = keys.argmax(dim=-1, keepdim=True)
+        self.logprobs.append(logprobs.gather(-1, choice).squeeze(-1))
+        return torch.full_like(scores, -float("inf")).scatter(-1, choice, 0.0)
+
+
+def _until_end(ids: list[int], end_ids: frozenset[int]) -> tuple[list[int], str]:
+    """Cuts a generated row after its first end token; without one the reply was cut by length."""
+    for position, token in enumerate(ids):
+        if token in end_ids:
+            return ids[: position + 1], "stop"
+    return ids, "length"
+
+
+def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Every token that ends a turn: those of the model's generation config and the tokenizer's own."""
+    configured = getattr(model.generation_config, "eos_token_id", None)
+    ids = set(configured if isinstance(configured, list) else [configured]) | {
+        tokenizer.eos_token_id
+    }
+    ids.discard(None)
+    if not ids:
+        raise UsageError(
+            "the model names no end-of-turn token; set eos_token_id in its generation_config.json or its tokenizer"
+        )
+    return frozenset(ids)
+
+
+def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
+    """Loads a causal language model and its tokenizer from a directory or by hub id.
+
+    Raises:
+        DataError: when nothing can be loaded under that name.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    where = torch.device(
+        ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+    )
+    chosen = ("bfloat16" if where.type == "cuda" else "float32") if dtype == "auto" else dtype
+    if "/" in name and not name.count("/") == 1 and not Path(name).exists():
+        raise DataError(f"model directory {name!r} does not exist")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(name)
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, chosen))
+    except (OSError, ValueError) as cause:
+        reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+        raise DataError(
+            f"no model can be loaded from {name!r}: expected a directory with config.json, weights and tokenizer, or a "
+            f"Hugging Face hub id that is reachable or cached ({reason})"
+        ) from cause
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model.to(where), tokenizer

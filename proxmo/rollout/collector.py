@@ -1,0 +1,165 @@
+"""Episodes in flight: every tick asks the agent once for all live episodes; those that end stop costing anything.
+
+An environment that raises ends its own episode as an ERROR with its cause; its group goes on with
+the members left.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from proxmo.agents.base import Agent, Decision, Situation
+from proxmo.agents.prompts import Turn, View
+from proxmo.rollout.environments import EnvPool
+from proxmo.types import Episode, Outcome, Step
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Live:
+    """An episode that has not ended."""
+
+    group: int
+    member: int
+    task_id: str
+    env: Any
+    observation: str = ""
+    info: dict[str, Any] = field(default_factory=dict)
+    history: list[Turn] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def situation(self) -> Situation:
+        view = View(
+            task=self.info.get("task", ""),
+            history=tuple(self.history),
+            step=len(self.steps),
+            observation=self.observation,
+            admissible=tuple(self.info.get("admissible_actions", ())),
+        )
+        return Situation(view, self.info)
+
+    def end(self, outcome: Outcome, cause: str | None = None) -> Episode:
+        return Episode(
+            group=self.group,
+            member=self.member,
+            task_id=self.task_id,
+            task_type=str(self.info.get("task_type", "unknown")),
+            task=str(self.info.get("task", "")),
+            steps=tuple(self.steps),
+            outcome=outcome,
+            score=float(self.info.get("score", 0.0)),
+            cause=cause,
+        )
+
+
+class Collector:
+    """Plays groups of episodes with one agent.
+
+    Args:
+        pool: where environments come from.
+        agent: who decides.
+        invalid_penalty: subtracted from a step's reward when its action is not valid.
+    """
+
+    def __init__(self, pool: EnvPool, agent: Agent, *, invalid_penalty: float = 0.0) -> None:
+        self.pool = pool
+        self.agent = agent
+        self.invalid_penalty = invalid_penalty
+
+    def play(
+        self,
+        task_ids: Sequence[str],
+        *,
+        group_size: int = 1,
+        seed: Sequence[int],
+        max_live: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[Episode]:
+        """Plays every task `group_size` times and returns the episodes ordered by (task position, member).
+
+        Args:
+            task_ids: tasks, in the order that numbers the groups.
+            group_size: episodes per task, all from the identical start state.
+            seed: entropy of every random draw; equal seeds, weights and tasks give equal episodes.
+            max_live: most episodes in flight at once; None plays all together.
+            progress: called with (episodes ended, episodes in all) after each tick.
+        """
+        waiting = [(g, m, task) for g, task in enumerate(task_ids) for m in range(group_size)][::-1]
+        total = len(waiting)
+        live: list[_Live] = []
+        ended: list[Episode] = []
+        tick = 0
+        while waiting or live:
+            while waiting and (max_live is None or len(live) < max_live):
+                started = self._start(*waiting.pop())
+                if isinstance(started, Episode):
+                    ended.append(started)
+                else:
+                    live.append(started)
+            decisions = (
+                self.agent.act([e.situation() for e in live], seed=(*seed, tick)) if live else []
+            )
+            results = [self._advance(e, d) for e, d in zip(live, decisions, strict=True)]
+            ended.extend(r for r in results if r is not None)
+            live = [e for e, r in zip(live, results, strict=True) if r is None]
+            tick += 1
+            if progress is not None:
+                progress(len(ended), total)
+        return sorted(ended, key=lambda e: (e.group, e.member))
+
+    def _start(self, group: int, member: int, task_id: str) -> _Live | Episode:
+        episode = _Live(group, member, task_id, env=None)
+        try:
+            episode.env = self.pool.take()
+            episode.observation, episode.info = episode.env.reset(options={"task_id": task_id})
+        except Exception as cause:  # isolation: one broken game must not end the iteration
+            return self._fail(episode, cause)
+        return episode
+
+    def _advance(self, episode: _Live, decision: Decision) -> Episode | None:
+        """Steps one environment; returns the episode when it has ended."""
+        if decision.overflow:
+            self.pool.give_back(episode.env)
+            return episode.end(Outcome.OVERFLOW, "the prompt does not fit its token budget")
+        try:
+            observation, reward, terminated, truncated, info = episode.env.step(
+                decision.action or ""
+            )
+        except Exception as cause:  # isolation of one episode, as above
+            return self._fail(episode, cause)
+        episode.steps.append(
+            Step(
+                index=len(episode.steps),
+                observation=episode.observation,
+                prompt_ids=decision.prompt_ids,
+                response_ids=decision.response_ids,
+                logprobs=decision.logprobs,
+                response=decision.response,
+                action=decision.action,
+                valid=decision.valid,
+                reason=decision.reason,
+                reward=float(reward) - (0.0 if decision.valid else self.invalid_penalty),
+                weight_version=decision.weight_version,
+            )
+        )
+        episode.history.append(Turn(episode.observation, decision.action or ""))
+        episode.observation, episode.info = observation, info
+        if not (terminated or truncated):
+            return None
+        self.pool.give_back(episode.env)
+        if info.get("won"):
+            return episode.end(Outcome.WON)
+        return episode.end(Outcome.LOST if terminated else Outcome.TRUNCATED)
+
+    def _fail(self, episode: _Live, cause: Exception) -> Episode:
+        logger.warning("episode %s of task %s failed: %r", episode.member, episode.task_id, cause)
+        if episode.env is not None:
+            try:
+                episode.env.close()
+            except Exception as second:  # cleanup of what is already broken
+                logger.warning("closing its environment failed too: %r", second)
+        return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")

@@ -1,0 +1,53 @@
+"""Environments for episodes in flight: made through gymnasium ids, kept and reused between iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proxmo.config import EnvConfig
+from proxmo.errors import UsageError
+
+
+def make_env(config: EnvConfig, **extra: Any) -> Any:
+    """Makes one environment; `extra` keyword arguments go to it besides those of the config.
+
+    Raises:
+        UsageError: when the id is not registered; gymnasium's own hint at near names is kept.
+    """
+    import gymnasium
+
+    import proxmo_envs  # noqa: F401  registers the ids
+
+    kwargs: dict[str, Any] = {"split": config.split, "data": config.data, **config.kwargs, **extra}
+    if config.max_steps is not None:
+        kwargs["max_episode_steps"] = config.max_steps
+    try:
+        return gymnasium.make(config.id, disable_env_checker=True, **kwargs)
+    except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as cause:
+        raise UsageError(f"unknown environment {config.id!r}: {cause}") from cause
+    except TypeError as cause:
+        raise UsageError(
+            f"{config.id} cannot be made with {kwargs}: {cause}; see env.kwargs"
+        ) from cause
+
+
+class EnvPool:
+    """Hands out environments of one configuration; one per episode in flight."""
+
+    def __init__(self, config: EnvConfig, **extra: Any) -> None:
+        self.config = config
+        self._extra = extra
+        self._free: list[Any] = []
+
+    def take(self) -> Any:
+        """Returns an environment nobody uses; the caller resets it."""
+        return self._free.pop() if self._free else make_env(self.config, **self._extra)
+
+    def give_back(self, env: Any) -> None:
+        """Returns an environment whose episode ended well; one that raised is closed by the caller instead."""
+        self._free.append(env)
+
+    def close(self) -> None:
+        """Closes every environment that is not in use."""
+        while self._free:
+            self._free.pop().close()

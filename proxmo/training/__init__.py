@@ -1,0 +1,1 @@
+"""Supervised and reinforcement learning of a policy, and its checkpoints."""

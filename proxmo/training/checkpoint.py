@@ -1,0 +1,172 @@
+"""Checkpoints: plain Hugging Face directories plus the trainer's state, written so that a kill never leaves half of one.
+
+A checkpoint is written under a hidden name and renamed when it is whole and on disk;
+`RUN/checkpoints/step_N` therefore exists complete or not at all, and the latest checkpoint is
+simply the one with the highest N.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proxmo.errors import CheckpointError
+
+SETTINGS_FILE = "proxmo.json"
+STATE_FILE = "trainer_state.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint on disk: where, after which iteration, and the settings it was trained with."""
+
+    path: Path
+    iteration: int
+    settings: Mapping[str, Any]
+
+
+def save_checkpoint(
+    directory: Path,
+    iteration: int,
+    *,
+    model: Any,
+    tokenizer: Any,
+    settings: Mapping[str, Any],
+    state: Mapping[str, Any] | None,
+) -> Path:
+    """Writes `directory/step_<iteration>` atomically and returns its path.
+
+    Args:
+        directory: the run's `checkpoints` folder.
+        iteration: training iterations done.
+        model: saved with `save_pretrained`.
+        tokenizer: likewise.
+        settings: JSON object that `proxmo eval` reads its environment and prompt from.
+        state: what a resumed run needs besides the weights (optimiser, schedule); None for none.
+
+    Raises:
+        CheckpointError: when the disk is full or not writable; an earlier checkpoint stays as it
+            was.
+    """
+
+    def fill(path: Path) -> None:
+        import torch
+
+        model.save_pretrained(path)
+        tokenizer.save_pretrained(path)
+        if state is not None:
+            torch.save(dict(state), path / STATE_FILE)
+        text = json.dumps({"iteration": iteration, **settings}, indent=2)
+        (path / SETTINGS_FILE).write_text(text, encoding="utf-8")
+
+    return write_directory(directory / f"step_{iteration}", fill)
+
+
+def write_directory(target: Path, fill: Callable[[Path], None]) -> Path:
+    """Lets `fill` write a hidden directory beside `target`, then renames it to `target`, replacing an older one.
+
+    Raises:
+        CheckpointError: when writing fails; `target` is then unchanged and the partial directory is
+            gone.
+    """
+    partial = target.parent / f".partial-{target.name}-{os.getpid()}"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        fill(partial)
+        for path in sorted(partial.rglob("*")):
+            if path.is_file():
+                _sync(path)
+        _replace(partial, target)
+        _sync(target.parent)
+    except (
+        OSError,
+        RuntimeError,
+    ) as cause:  # torch and safetensors report a full disk as RuntimeError
+        raise CheckpointError(
+            f"cannot save {target}: {cause}; free some space or choose another --out (what was saved before is intact)"
+        ) from cause
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return target
+
+
+def _replace(partial: Path, target: Path) -> None:
+    """Renames `partial` to `target`; an existing target is moved aside first and removed last."""
+    if not target.exists():
+        partial.rename(target)
+        return
+    old = target.parent / f".partial-old-{target.name}-{os.getpid()}"
+    target.rename(old)
+    partial.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Reads the settings of a checkpoint, or of the latest checkpoint when `path` is a run directory.
+
+    Raises:
+        CheckpointError: when `path` is neither.
+    """
+    if not path.exists():
+        raise CheckpointError(
+            f"checkpoint {str(path)!r} does not exist; give RUN or RUN/checkpoints/step_N"
+        )
+    if (path / "checkpoints").is_dir():
+        found = latest_checkpoint(path)
+        if found is None:
+            raise CheckpointError(f"run {str(path)!r} has no complete checkpoint yet")
+        return found
+    try:
+        settings = json.loads((path / SETTINGS_FILE).read_text(encoding="utf-8"))
+        return Checkpoint(path, int(settings["iteration"]), settings)
+    except (OSError, ValueError, KeyError, TypeError) as cause:
+        raise CheckpointError(
+            f"{str(path)!r} is not a proxmo checkpoint: expected a directory with {SETTINGS_FILE}, model weights and "
+            "tokenizer, such as RUN/checkpoints/step_N"
+        ) from cause
+
+
+def list_checkpoints(run: Path) -> list[tuple[int, Path]]:
+    """All complete checkpoints of a run as (iteration, path), oldest first."""
+    found = []
+    for path in (run / "checkpoints").glob("step_*"):
+        number = path.name.removeprefix("step_")
+        if number.isdigit() and (path / SETTINGS_FILE).is_file():
+            found.append((int(number), path))
+    return sorted(found)
+
+
+def latest_checkpoint(run: Path) -> Checkpoint | None:
+    """The newest complete checkpoint of a run, or None."""
+    found = list_checkpoints(run)
+    return read_checkpoint(found[-1][1]) if found else None
+
+
+def prune_checkpoints(run: Path, *, keep: int, protect: int | None = None) -> None:
+    """Deletes all but the newest `keep` checkpoints, and those a killed process left half-written.
+
+    `protect` names an iteration that stays in any case (the best one).
+    """
+    for path in (run / "checkpoints").glob(".partial-*"):
+        shutil.rmtree(path, ignore_errors=True)
+    for iteration, path in list_checkpoints(run)[: -max(keep, 1)]:
+        if iteration != protect:
+            # Renamed first: a kill in the middle of the deletion must not leave half a checkpoint
+            # under its name.
+            hidden = path.parent / f".partial-{path.name}-{os.getpid()}"
+            path.rename(hidden)
+            shutil.rmtree(hidden, ignore_errors=True)

@@ -1,0 +1,280 @@
+"""The training loop: sample tasks, play groups of episodes, assign credit, update, measure, save.
+
+Every random draw of iteration i comes from a generator made of (run seed, purpose, i). A resumed
+run therefore needs nothing but weights, optimiser state and the number of the iteration to go on as
+if it had never stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import proxmo_envs
+from proxmo import credit
+from proxmo.agents.language import LanguageAgent
+from proxmo.agents.prompts import PromptBuilder
+from proxmo.config import Config
+from proxmo.errors import RolloutError
+from proxmo.evaluation.runner import Evaluation, evaluate_agent
+from proxmo.policies.transformers import TransformersPolicy, load_model
+from proxmo.reporting.listener import Listener
+from proxmo.rollout.collector import Collector
+from proxmo.rollout.environments import EnvPool
+from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
+from proxmo.training.learner import Learner
+from proxmo.training.metrics import rollout_metrics
+from proxmo.training.models import EMBEDDED, initial_model
+from proxmo.training.run_directory import RunDirectory
+from proxmo.types import Batch, Episode
+
+logger = logging.getLogger(__name__)
+
+TASKS, ROLLOUT, UPDATE, EVALUATION = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What training left behind: `finished` is False when it was stopped before its last iteration."""
+
+    path: Path
+    iterations_done: int
+    finished: bool
+    checkpoint: Path
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    before: Evaluation | None = None
+    after: Evaluation | None = None
+
+
+class Trainer:
+    """Trains one policy in one run directory.
+
+    Args:
+        config: everything the run depends on.
+        out: run directory; new or empty unless `resume`.
+        resume: continue from the latest checkpoint in `out`.
+        listener: told about phases, iterations and evaluations.
+        minutes: stop (and save) before an iteration that would begin later than this; None for no
+            limit.
+
+    Raises:
+        UsageError: unknown environment or method, or a run directory that is in use.
+        DataError: model or data cannot be loaded.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        out: Path,
+        resume: bool = False,
+        listener: Listener | None = None,
+        minutes: float | None = None,
+    ) -> None:
+        self.config = config
+        self.listener = listener or Listener()
+        self.deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
+        self._stop = False
+        # Whatever can be wrong with the request is found before anything is written or computed.
+        self._credit_options = _credit_options(config)
+        self.pool = EnvPool(config.env)
+        self.pool.give_back(self.pool.take())
+        self.tasks = proxmo_envs.task_set(
+            config.env.id, config.env.split, config.env.data, **config.env.kwargs
+        )
+        self.directory = RunDirectory(out, config, resume=resume)
+        self.resume = resume
+        self.iteration = 0
+
+    def request_stop(self) -> None:
+        """Asks the loop to finish the iteration in progress, save, and return; safe to call from a signal handler."""
+        self._stop = True
+
+    def run(self) -> Run:
+        """Trains to the last iteration, or to a stop, and returns what was reached."""
+        self._prepare()
+        total = self.config.optim.iterations
+        if not self.directory.evaluations():
+            self._evaluate()
+        metrics: dict[str, float] = {}
+        while self.iteration < total and not self._must_stop():
+            metrics = self._iterate()
+            self.iteration += 1
+            ends = self.iteration == total or self._must_stop()
+            every = self.config.eval.every
+            measured = (ends and not self._stop) or (every > 0 and self.iteration % every == 0)
+            if measured:
+                self._evaluate()
+            if measured or ends or self.iteration % self.config.checkpoint.every == 0:
+                self._save()
+        if self._saved != self.iteration:
+            self._save()
+        self.pool.close()
+        evaluations = [evaluation for _, evaluation in self.directory.evaluations()]
+        return Run(
+            path=self.directory.path,
+            iterations_done=self.iteration,
+            finished=self.iteration >= total,
+            checkpoint=self.directory.checkpoint_path(self.iteration),
+            metrics=metrics,
+            before=evaluations[0],
+            after=evaluations[-1] if len(evaluations) > 1 else None,
+        )
+
+    def _must_stop(self) -> bool:
+        return self._stop or (self.deadline is not None and time.monotonic() > self.deadline)
+
+    def _prepare(self) -> None:
+        """Loads model, reference and optimiser: the initial ones, or those of the latest checkpoint."""
+        config = self.config
+        saved = latest_checkpoint(self.directory.path) if self.resume else None
+        source = initial_model(config, self.directory, self.listener)
+        self.listener.phase("loading model", text=source if saved is None else str(saved.path))
+        where = {"device": config.model.device, "dtype": config.model.dtype}
+        self.model, self.tokenizer = load_model(
+            source if saved is None else str(saved.path), **where
+        )
+        reference = None
+        if config.optim.kl_coef > 0:
+            reference = load_model(source, **where)[0].eval().requires_grad_(False)
+        self.learner = Learner(
+            self.model,
+            reference,
+            config.optim,
+            temperature=config.sampling.temperature,
+            pad_id=self.tokenizer.pad_token_id,
+        )
+        self.directory.create()
+        if config.model.name == EMBEDDED:
+            self.directory.keep_initial(Path(source))
+        if saved is not None:
+            self.learner.load_state(self.directory.load_state(saved.path))
+            self.iteration = saved.iteration
+        self._saved = None if saved is None else saved.iteration
+        self.directory.truncate_after(-1 if saved is None else self.iteration)
+        self.policy = TransformersPolicy(self.model, self.tokenizer)
+        self.policy.weight_version = self.iteration
+        self.builder = PromptBuilder(config.prompt, self.tokenizer)
+
+    def _agent(self, temperature: float) -> LanguageAgent:
+        return LanguageAgent(
+            self.policy,
+            self.builder,
+            style=self.config.prompt.style,
+            temperature=temperature,
+            max_new_tokens=self.config.sampling.max_new_tokens,
+        )
+
+    def _seed(self, purpose: int) -> tuple[int, int, int]:
+        return (self.config.seed, purpose, self.iteration)
+
+    def _iterate(self) -> dict[str, float]:
+        """One iteration: rollout, credit, update; returns and records its metrics."""
+        config = self.config
+        started = time.monotonic()
+        episodes = self._rollout()
+        played = time.monotonic()
+        batch = Batch.from_episodes(episodes)
+        if not len(batch):
+            causes = sorted({e.cause or e.outcome.value for e in episodes})
+            raise RolloutError(
+                f"no episode of iteration {self.iteration + 1} can be learned from: {'; '.join(causes)}"
+            )
+        assigned = credit.assign(
+            config.credit.method,
+            group=batch.group,
+            episode=batch.episode,
+            step=batch.index,
+            reward=batch.reward,
+            success=batch.success,
+            state=batch.states,
+            **self._credit_options,
+        )
+        metrics = rollout_metrics(episodes) | dict(assigned.diagnostics)
+        metrics |= self.learner.update(
+            batch.steps,
+            np.asarray(assigned.advantage),
+            rng=np.random.default_rng(self._seed(UPDATE)),
+        )
+        self.policy.weight_version = self.iteration + 1
+        ended = time.monotonic()
+        tokens = sum(len(s.prompt_ids) + len(s.response_ids) for s in batch.steps)
+        metrics |= {
+            "time/rollout_s": played - started,
+            "time/training_s": ended - played,
+            "time/iteration_s": ended - started,
+            "speed/tokens_per_s": tokens / (ended - started),
+        }
+        self.directory.record_iteration(self.iteration + 1, metrics, episodes, assigned)
+        self.listener.iteration(metrics, self.iteration + 1, config.optim.iterations)
+        return metrics
+
+    def _rollout(self) -> list[Episode]:
+        config = self.config.rollout
+        chosen = self.tasks.sample(np.random.default_rng(self._seed(TASKS)), config.tasks)
+        collector = Collector(
+            self.pool,
+            self._agent(self.config.sampling.temperature),
+            invalid_penalty=config.invalid_penalty,
+        )
+        return collector.play(
+            [task.task_id for task in chosen],
+            group_size=config.group_size,
+            seed=self._seed(ROLLOUT),
+            progress=lambda done, total: self.listener.phase("rollout", done=done, total=total),
+        )
+
+    def _evaluate(self) -> Evaluation:
+        """Plays the validation tasks with the current weights and records the result."""
+        evaluation = evaluate_agent(
+            self._agent(self.config.eval.temperature),
+            self.config.env,
+            split=self.config.eval.split,
+            episodes=self.config.eval.episodes,
+            seed=self.config.seed,
+            listener=self.listener,
+        )
+        self.directory.record_evaluation(self.iteration, evaluation)
+        self.listener.evaluation(evaluation.to_json())
+        return evaluation
+
+    def _save(self) -> None:
+        self.listener.phase("saving", text=f"step_{self.iteration}")
+        save_checkpoint(
+            self.directory.path / "checkpoints",
+            self.iteration,
+            model=self.model,
+            tokenizer=self.tokenizer,
+            settings=self.directory.settings(),
+            state=self.learner.state(),
+        )
+        self._saved = self.iteration
+        prune_checkpoints(
+            self.directory.path,
+            keep=self.config.checkpoint.keep,
+            protect=self.directory.best_iteration(),
+        )
+
+
+def _credit_options(config: Config) -> dict[str, Any]:
+    """The options of the configured method, tried on two rows so that a mistake shows before any work is done."""
+    options = {"gamma": config.credit.gamma, **config.credit.options}
+    if "omega" in credit.method_options(config.credit.method):
+        options.setdefault("omega", config.credit.omega)
+    credit.assign(
+        config.credit.method,
+        group=[0, 0],
+        episode=[0, 1],
+        step=[0, 0],
+        reward=np.array([0.0, 1.0]),
+        success=[False, True],
+        state=["one place", "another place"],
+        **options,
+    )
+    return options

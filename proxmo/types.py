@@ -1,0 +1,105 @@
+"""What crosses module borders: steps, episodes, and the columnar batch the credit assignment reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Outcome(str, Enum):
+    """How an episode ended. An ERROR episode is reported and never counted as a loss."""
+
+    WON = "won"
+    LOST = "lost"
+    TRUNCATED = "truncated"
+    OVERFLOW = "overflow"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One decision: the prompt as it was sent, the reply as it was sampled, and what the world paid for it.
+
+    `logprobs` are those of the sampler at sampling temperature, one per token of `response_ids`
+    (the end-of-turn token included). `observation` is the raw text the agent reacted to: the state
+    of the credit assignment.
+    """
+
+    index: int
+    observation: str
+    prompt_ids: tuple[int, ...]
+    response_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    response: str
+    action: str | None
+    valid: bool
+    reason: str
+    reward: float
+    weight_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """One game from reset to its end; episodes that share `group` started from the identical state."""
+
+    group: int
+    member: int
+    task_id: str
+    task_type: str
+    task: str
+    steps: tuple[Step, ...]
+    outcome: Outcome
+    score: float = 0.0
+    cause: str | None = None
+
+    @property
+    def won(self) -> bool:
+        """Whether the environment said so; never inferred from the reward."""
+        return self.outcome is Outcome.WON
+
+    @property
+    def episode_return(self) -> float:
+        """Undiscounted sum of the step rewards."""
+        return float(sum(step.reward for step in self.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Steps of many episodes as columns, one row per step; S rows, in the order of `steps`."""
+
+    steps: tuple[Step, ...]
+    group: NDArray[np.int64]
+    episode: NDArray[np.int64]
+    index: NDArray[np.int64]
+    reward: NDArray[np.float64]
+    success: NDArray[np.bool_]
+
+    @classmethod
+    def from_episodes(cls, episodes: Sequence[Episode]) -> Batch:
+        """Lays out the steps of all episodes that can be learned from (those without an error, with at least a step)."""
+        usable = [e for e in episodes if e.outcome is not Outcome.ERROR and e.steps]
+        lengths = [len(e.steps) for e in usable]
+        steps = tuple(step for e in usable for step in e.steps)
+        return cls(
+            steps=steps,
+            group=np.repeat([e.group for e in usable], lengths).astype(np.int64),
+            episode=np.repeat(np.arange(len(usable)), lengths).astype(np.int64),
+            index=np.array([step.index for step in steps], dtype=np.int64),
+            reward=np.array([step.reward for step in steps], dtype=np.float64),
+            success=np.repeat([e.won for e in usable], lengths).astype(bool),
+        )
+
+    @property
+    def states(self) -> list[str]:
+        """Raw observation of each row."""
+        return [step.observation for step in self.steps]
+
+    def __len__(self) -> int:
+        return len(self.steps)
