@@ -30,7 +30,7 @@ def train(config: Config, *, out: str | Path, resume: bool = False, **options: A
 
 
 def evaluate(target: str | Path, **options: Any) -> Evaluation:
-    """Evaluates a checkpoint or run directory, or the players "expert" and "random" (these need `env=`)."""
+    """Evaluates a checkpoint, a run, or the players "expert" and "random" (these need `env=`)."""
     from proxmo.evaluation import evaluate_checkpoint, evaluate_policy
 
     if str(target) in ("expert", "random"):

@@ -1,4 +1,4 @@
-"""What crosses module borders: steps, episodes, and the columnar batch the credit assignment reads."""
+"""What crosses module borders: steps, episodes, and the columns the credit assignment reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One decision: the prompt as it was sent, the reply as it was sampled, and what the world paid for it.
+    """One decision: the prompt as sent, the reply as sampled, and what the world paid for it.
 
     `logprobs` are those of the sampler at sampling temperature, one per token of `response_ids`
     (the end-of-turn token included). `observation` is the raw text the agent reacted to: the state
@@ -47,7 +47,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One game from reset to its end; episodes that share `group` started from the identical state."""
+    """One game from reset to its end; episodes of one `group` started from the identical state."""
 
     group: int
     member: int
@@ -83,7 +83,7 @@ class Batch:
 
     @classmethod
     def from_episodes(cls, episodes: Sequence[Episode]) -> Batch:
-        """Lays out the steps of all episodes that can be learned from (those without an error, with at least a step)."""
+        """Lays out the steps of the episodes that can be learned from, so without those in ERROR."""
         usable = [e for e in episodes if e.outcome is not Outcome.ERROR and e.steps]
         lengths = [len(e.steps) for e in usable]
         steps = tuple(step for e in usable for step in e.steps)

@@ -11,7 +11,7 @@ from proxmo.agents.prompts import View
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an agent may look at before it acts: the view the prompt is made of, and the environment's last `info`."""
+    """What an agent may look at: the view its prompt is made of, the environment's last `info`."""
 
     view: View
     info: Mapping[str, Any]
@@ -19,7 +19,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action and how it came about; agents without a language model leave the token fields empty.
+    """An action and how it came about; the token fields are empty without a language model.
 
     `action` is None when the reply held none: the environment is then stepped with the empty
     string, never with text the parser rejected. `overflow` says that the prompt did not fit, so

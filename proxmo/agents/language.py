@@ -29,7 +29,7 @@ class LanguageAgent:
         self.max_new_tokens = max_new_tokens
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
-        """Builds the prompts, samples, and parses; a prompt over its budget yields an overflow decision."""
+        """Builds prompts, samples, parses; a prompt over its budget gives an overflow decision."""
         prompts = [self.builder.build(s.view) for s in situations]
         asked = [i for i, prompt in enumerate(prompts) if Cut.OVER_BUDGET not in prompt.cuts]
         replies = self.policy.generate(

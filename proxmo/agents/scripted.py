@@ -1,4 +1,4 @@
-"""Agents without a language model: the environment's expert (an upper line) and chance (a lower line)."""
+"""Agents without a language model: the expert (an upper line) and chance (a lower line)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ class RandomAgent:
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Returns a random admissible action for each situation."""
+        if not all(s.view.admissible for s in situations):
+            raise UsageError("the environment names no admissible actions to draw from")
         rng = np.random.default_rng(list(seed))
         actions = [s.view.admissible[int(rng.integers(len(s.view.admissible)))] for s in situations]
         return [Decision(action, response=action) for action in actions]

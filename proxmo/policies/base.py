@@ -1,4 +1,4 @@
-"""What every policy is to the rollout: prompts in, replies out, each stamped with the weights that made it."""
+"""What every policy is to the rollout: prompts in, replies out, stamped with their weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A sampled reply: `logprobs[i]` is the log-probability of `ids[i]` at the sampling temperature.
+    """A sampled reply: `logprobs[i]` is the log-probability of `ids[i]` as it was sampled.
 
     `finish_reason` is "stop" when the model ended its turn (the end token is then the last of
     `ids`) and "length" when it was cut. `text` is the reply without special tokens.
@@ -35,5 +35,8 @@ class Policy(Protocol):
         max_new_tokens: int,
         seed: Sequence[int],
     ) -> list[Reply]:
-        """Samples one reply per prompt; equal arguments and weights give equal replies. Temperature 0 is greedy."""
+        """Samples one reply per prompt; equal arguments and weights give equal replies.
+
+        Temperature 0 is greedy; the log-probabilities are then those of temperature 1.
+        """
         ...

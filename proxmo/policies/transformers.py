@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TransformersPolicy:
-    """Samples with `model.generate`; the model stays the trainer's own object, so an update needs no copy of weights.
+    """Samples with `model.generate`; the model is the trainer's own, so no weights are copied.
 
     Args:
         model: a causal language model of transformers.
@@ -45,7 +46,7 @@ class TransformersPolicy:
 
         generator = torch.Generator(device=self.model.device)
         generator.manual_seed(
-            int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0] >> 1)
+            int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0]) >> 1
         )
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         replies: dict[int, Reply] = {}
@@ -86,24 +87,15 @@ class TransformersPolicy:
             [[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device
         )
         sampler = _Sampler(temperature, generator)
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with torch.inference_mode():
-                out = self.model.generate(
-                    input_ids=ids,
-                    attention_mask=mask,
-                    do_sample=False,
-                    max_new_tokens=max_new_tokens,
-                    eos_token_id=list(self.end_ids),
-                    pad_token_id=pad,
-                    logits_processor=[sampler],
-                    # What a model's own generation_config asks for would sample from another
-                    # distribution than the one whose log-probabilities are recorded.
-                    temperature=None, top_p=None, top_k=None, repetition_penalty=None,
-                )  # fmt: skip
-        finally:
-            self.model.train(was_training)
+        with torch.inference_mode(), _plain(self.model):
+            out = self.model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=max_new_tokens,
+                eos_token_id=list(self.end_ids),
+                pad_token_id=pad,
+                logits_processor=[sampler],
+            )
         logprobs = torch.stack(sampler.logprobs, dim=1).cpu().numpy()
         rows = [_until_end(row, self.end_ids) for row in out[:, width:].tolist()]
         texts = self.tokenizer.batch_decode([ids for ids, _ in rows], skip_special_tokens=True)
@@ -119,8 +111,27 @@ class TransformersPolicy:
         ]
 
 
+@contextmanager
+def _plain(model: Any) -> Iterator[None]:
+    """Takes dropout and the model's own generation settings away for a while.
+
+    What those settings ask for (penalties, suppressed tokens, beams) would sample from another
+    distribution than the one that is trained.
+    """
+    from transformers import GenerationConfig
+
+    settings, was_training = model.generation_config, model.training
+    model.generation_config = GenerationConfig()
+    model.eval()
+    try:
+        yield
+    finally:
+        model.generation_config = settings
+        model.train(was_training)
+
+
 class _Sampler:
-    """Logits processor that draws the token itself (Gumbel-max) and leaves only that one to greedy search.
+    """Logits processor that draws the token (Gumbel-max) and leaves greedy search only that one.
 
     So the noise comes from a generator we own instead of torch's global one, and the recorded
     log-probability is exactly that of the distribution sampled from.
@@ -156,7 +167,7 @@ def _until_end(ids: list[int], end_ids: frozenset[int]) -> tuple[list[int], str]
 
 
 def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Every token that ends a turn: those of the model's generation config and the tokenizer's own."""
+    """Every token that ends a turn: those of the generation config and the tokenizer's own."""
     configured = getattr(model.generation_config, "eos_token_id", None)
     ids = set(configured if isinstance(configured, list) else [configured]) | {
         tokenizer.eos_token_id
@@ -164,7 +175,8 @@ def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     ids.discard(None)
     if not ids:
         raise UsageError(
-            "the model names no end-of-turn token; set eos_token_id in its generation_config.json or its tokenizer"
+            "the model names no end-of-turn token; set eos_token_id in its "
+            "generation_config.json or its tokenizer"
         )
     return frozenset(ids)
 
@@ -174,6 +186,7 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
 
     Raises:
         DataError: when nothing can be loaded under that name.
+        UsageError: when the device is a GPU and there is none.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -181,18 +194,21 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
+    if where.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device is {device!r}, but torch sees no GPU; use cpu or auto")
     chosen = ("bfloat16" if where.type == "cuda" else "float32") if dtype == "auto" else dtype
     if "/" in name and not name.count("/") == 1 and not Path(name).exists():
         raise DataError(f"model directory {name!r} does not exist")
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, chosen))
-    except (OSError, ValueError) as cause:
-        reason = str(cause).strip().splitlines()[0] if str(cause).strip() else type(cause).__name__
+    except Exception as cause:  # safetensors and tokenizers raise no narrower class
+        reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
         raise DataError(
-            f"no model can be loaded from {name!r}: expected a directory with config.json, weights and tokenizer, or a "
-            f"Hugging Face hub id that is reachable or cached ({reason})"
+            f"no model can be loaded from {name!r}: expected a directory with config.json, weights "
+            f"and tokenizer, or a Hugging Face hub id that is reachable or cached ({reason})"
         ) from cause
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return model.to(where), tokenizer
+    module: torch.nn.Module = model
+    return module.to(where), tokenizer
