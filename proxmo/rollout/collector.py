@@ -1,4 +1,4 @@
-"""Episodes in flight: every tick asks the agent once for all live episodes; those that end stop costing anything.
+"""Episodes in flight: every tick asks the agent once for all of them; ended ones cost nothing.
 
 An environment that raises ends its own episode as an ERROR with its cause; its group goes on with
 the members left.
@@ -7,9 +7,13 @@ the members left.
 from __future__ import annotations
 
 import logging
+import math
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from proxmo.agents.base import Agent, Decision, Situation
 from proxmo.agents.prompts import Turn, View
@@ -79,12 +83,13 @@ class Collector:
         max_live: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Episode]:
-        """Plays every task `group_size` times and returns the episodes ordered by (task position, member).
+        """Plays every task `group_size` times; the episodes come back by (task position, member).
 
         Args:
             task_ids: tasks, in the order that numbers the groups.
             group_size: episodes per task, all from the identical start state.
-            seed: entropy of every random draw; equal seeds, weights and tasks give equal episodes.
+            seed: entropy of every random draw, those of the environments included; equal seeds,
+                weights and tasks give equal episodes.
             max_live: most episodes in flight at once; None plays all together.
             progress: called with (episodes ended, episodes in all) after each tick.
         """
@@ -95,7 +100,7 @@ class Collector:
         tick = 0
         while waiting or live:
             while waiting and (max_live is None or len(live) < max_live):
-                started = self._start(*waiting.pop())
+                started = self._start(*waiting.pop(), seed)
                 if isinstance(started, Episode):
                     ended.append(started)
                 else:
@@ -111,11 +116,16 @@ class Collector:
                 progress(len(ended), total)
         return sorted(ended, key=lambda e: (e.group, e.member))
 
-    def _start(self, group: int, member: int, task_id: str) -> _Live | Episode:
+    def _start(self, group: int, member: int, task_id: str, seed: Sequence[int]) -> _Live | Episode:
         episode = _Live(group, member, task_id, env=None)
+        # Of the task and not of its place: the members of a group start from the same state, and a
+        # task of an evaluation is the same in a panel of any size.
+        entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
         try:
             episode.env = self.pool.take()
-            episode.observation, episode.info = episode.env.reset(options={"task_id": task_id})
+            episode.observation, episode.info = episode.env.reset(
+                seed=int(entropy.generate_state(1)[0]), options={"task_id": task_id}
+            )
         except Exception as cause:  # isolation: one broken game must not end the iteration
             return self._fail(episode, cause)
         return episode
@@ -129,6 +139,7 @@ class Collector:
             observation, reward, terminated, truncated, info = episode.env.step(
                 decision.action or ""
             )
+            reward = _finite(reward)
         except Exception as cause:  # isolation of one episode, as above
             return self._fail(episode, cause)
         episode.steps.append(
@@ -142,7 +153,7 @@ class Collector:
                 action=decision.action,
                 valid=decision.valid,
                 reason=decision.reason,
-                reward=float(reward) - (0.0 if decision.valid else self.invalid_penalty),
+                reward=reward - (0.0 if decision.valid else self.invalid_penalty),
                 weight_version=decision.weight_version,
             )
         )
@@ -163,3 +174,11 @@ class Collector:
             except Exception as second:  # cleanup of what is already broken
                 logger.warning("closing its environment failed too: %r", second)
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
+
+
+def _finite(reward: Any) -> float:
+    """A reward as a number: one nan would make every advantage of its group one."""
+    value = float(reward)
+    if not math.isfinite(value):
+        raise ValueError(f"the environment paid {reward!r}, expected a finite reward")
+    return value

@@ -1,4 +1,4 @@
-"""Environments for episodes in flight: made through gymnasium ids, kept and reused between iterations."""
+"""Environments for episodes in flight: made by gymnasium id, reused between iterations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class EnvPool:
         return self._free.pop() if self._free else make_env(self.config, **self._extra)
 
     def give_back(self, env: Any) -> None:
-        """Returns an environment whose episode ended well; one that raised is closed by the caller instead."""
+        """Takes back an environment that works; one that raised is closed by its user instead."""
         self._free.append(env)
 
     def close(self) -> None:

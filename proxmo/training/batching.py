@@ -1,4 +1,4 @@
-"""From step samples to tensors: micro-batches under a token budget, and the log-probabilities of their replies."""
+"""From step samples to tensors: micro-batches under a token budget, log-probabilities of replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Sample = tuple[Sequence[int], Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class TokenBatch:
-    """Prompts padded on the left and replies on the right, so that all replies start in the same column.
+    """Prompts padded on the left, replies on the right: all replies start in the same column.
 
     `ids`, `attention`, `positions` are (B, P + L); `reply_mask` is (B, L).
     """
@@ -55,7 +55,7 @@ def collate(samples: Sequence[Sample], *, pad_id: int, device: Any) -> TokenBatc
 def micro_batches(
     samples: Sequence[Sample], rows: Sequence[int], *, token_budget: int
 ) -> Iterator[list[int]]:
-    """Groups rows of similar length so that rows x (longest prompt + longest reply) stays within the budget.
+    """Groups rows of similar length; rows x (longest prompt + longest reply) stays in the budget.
 
     A single row over the budget forms a batch of its own.
     """
@@ -74,9 +74,10 @@ def micro_batches(
 
 
 def reply_logprobs(model: Any, batch: TokenBatch, *, temperature: float) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of the reply tokens at `temperature`, and the entropy of each distribution; both (B, L), float32.
+    """Log-probabilities of the reply tokens and those of all tokens there, (B, L) and (B, L, V).
 
-    Only the columns that predict reply tokens go through the output head.
+    Both are float32 and at `temperature`. Only the columns that predict reply tokens go through the
+    output head.
     """
     import torch
 
@@ -87,8 +88,7 @@ def reply_logprobs(model: Any, batch: TokenBatch, *, temperature: float) -> tupl
         position_ids=batch.positions,
         logits_to_keep=width + 1,
         use_cache=False,
-    ).logits[:, :-1]
+    ).logits[:, -width - 1 : -1]  # a model may not know `logits_to_keep`
     distribution = torch.log_softmax(logits.float() / (temperature or 1.0), dim=-1)
     chosen = distribution.gather(-1, batch.reply_ids.unsqueeze(-1)).squeeze(-1)
-    entropy = -(distribution.exp() * distribution).sum(-1)
-    return chosen, entropy
+    return chosen, distribution

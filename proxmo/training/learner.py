@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from proxmo.config import OptimConfig
 from proxmo.training.batching import Sample, TokenBatch, collate, micro_batches, reply_logprobs
-from proxmo.training.loss import loss_terms
+from proxmo.training.loss import LossTerms, loss_terms, token_entropy
 from proxmo.types import Step
 
 if TYPE_CHECKING:
@@ -17,8 +17,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# What a minibatch sums over its tokens.
+SUMMED = ("policy", "kl", "entropy", "clipped", "sampler_gap")
+
+
 class Learner:
     """Trains a causal language model in place.
+
+    Weights of half precision have float32 copies that the optimiser works on: in bfloat16 a weight
+    of 0.02 moves in steps of 0.0001, so that updates of 0.000001 would be lost one by one.
 
     Args:
         model: what is trained.
@@ -44,8 +51,11 @@ class Learner:
         self.config = config
         self.temperature = temperature
         self.pad_id = pad_id
+        self._copied = [w for w in model.parameters() if w.dtype != torch.float32]
+        self._copies = [w.detach().to(torch.float32, copy=True) for w in self._copied]
+        self._trained = [w for w in model.parameters() if w.dtype == torch.float32] + self._copies
         self.optimizer = torch.optim.AdamW(
-            model.parameters(), lr=config.lr, weight_decay=config.weight_decay
+            self._trained, lr=config.lr, weight_decay=config.weight_decay
         )
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
             self.optimizer, lambda step: min(1.0, (step + 1) / max(1, config.warmup_steps))
@@ -53,17 +63,24 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs besides the weights."""
-        return {"optimizer": self.optimizer.state_dict(), "schedule": self.schedule.state_dict()}
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "schedule": self.schedule.state_dict(),
+            "copies": self._copies,
+        }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Takes over what `state` returned."""
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["schedule"])
+        # A run that goes on in another precision has none, or needs none.
+        for copy, saved in zip(self._copies, state["copies"], strict=False):
+            copy.copy_(saved)
 
     def update(
         self, steps: Sequence[Step], advantages: NDArray[np.floating], *, rng: np.random.Generator
     ) -> dict[str, float]:
-        """Makes `epochs` passes of `minibatches` optimiser steps and returns the metrics `loss/*` and `optim/*`.
+        """Makes `epochs` passes of `minibatches` optimiser steps; returns `loss/*` and `optim/*`.
 
         Args:
             steps: S step samples.
@@ -72,17 +89,13 @@ class Learner:
         """
         samples: list[Sample] = [(step.prompt_ids, step.response_ids) for step in steps]
         parts = max(1, min(self.config.minibatches, len(steps)))
-        rounds: list[tuple[int, dict[str, float]]] = []
-        self.model.train()
+        rounds: list[dict[str, float]] = []
+        # Not in training mode: with dropout the policy would not be the one that was sampled from.
+        self.model.eval()
         for _ in range(self.config.epochs):
             for rows in np.array_split(rng.permutation(len(steps)), parts):
                 rounds.append(self._minibatch(steps, samples, advantages, rows.tolist()))
-        tokens = max(1, sum(count for count, _ in rounds))
-        metrics = {
-            name: sum(count * sums[name] for count, sums in rounds) / tokens
-            for name in rounds[0][1]
-        }
-        return metrics | {"optim/lr": float(self.schedule.get_last_lr()[0])}
+        return _means(rounds) | {"optim/lr": float(self.schedule.get_last_lr()[0])}
 
     def _minibatch(
         self,
@@ -90,7 +103,7 @@ class Learner:
         samples: list[Sample],
         advantages: NDArray[np.floating],
         rows: list[int],
-    ) -> tuple[int, dict[str, float]]:
+    ) -> dict[str, float]:
         """One optimiser step; every token weighs 1 / tokens, whichever micro-batch it falls in."""
         config = self.config
         tokens = sum(len(samples[i][1]) for i in rows)
@@ -98,28 +111,32 @@ class Learner:
             # Without a KL or entropy term a step of zero advantage has zero gradient: leaving it
             # out changes nothing but the time (`tokens` still counts its tokens).
             rows = [i for i in rows if advantages[i] != 0.0]
-        trained = max(1, sum(len(samples[i][1]) for i in rows))
-        sums = dict.fromkeys(("policy", "kl", "entropy", "clip_fraction", "sampler_gap"), 0.0)
+        sums = dict.fromkeys(SUMMED, 0.0)
         for chunk in micro_batches(samples, rows, token_budget=config.micro_batch_tokens):
             terms = self._terms(
                 [steps[i] for i in chunk], [samples[i] for i in chunk], advantages[chunk]
             )
             (terms.total(config.kl_coef, config.entropy_coef) / tokens).backward()
-            sums["policy"] += float(terms.policy) / tokens
-            sums["kl"] += float(terms.kl) / trained
-            sums["entropy"] += float(terms.entropy) / trained
-            sums["clip_fraction"] += float(terms.clipped) / trained
-            sums["sampler_gap"] += float(terms.sampler_gap) / trained
-        sums["grad_norm"] = self._optimizer_step()
-        return tokens, {f"loss/{name}": value for name, value in sums.items()}
+            self._collect_gradients()
+            for name in SUMMED:
+                sums[name] += getattr(terms, name).item()
+        trained = sum(len(samples[i][1]) for i in rows)
+        return sums | {
+            "tokens": tokens,
+            "trained": trained,
+            "grad_norm": self._optimizer_step(),
+        }
 
     def _terms(
         self, steps: list[Step], samples: list[Sample], advantages: NDArray[np.floating]
-    ) -> Any:
+    ) -> LossTerms:
         import torch
 
         batch = collate(samples, pad_id=self.pad_id, device=self.model.device)
-        logprobs, entropy = reply_logprobs(self.model, batch, temperature=self.temperature)
+        logprobs, distribution = reply_logprobs(self.model, batch, temperature=self.temperature)
+        # A metric alone needs no gradient, which costs as much memory as the distribution itself.
+        with torch.set_grad_enabled(self.config.entropy_coef != 0.0):
+            entropy = token_entropy(distribution)
         anchor = None
         if self.reference is not None:
             with torch.no_grad():
@@ -135,18 +152,41 @@ class Learner:
             clip_high=self.config.clip_high,
         )
 
+    def _collect_gradients(self) -> None:
+        """Adds the gradients of half-precision weights to those of their copies."""
+        for weight, copy in zip(self._copied, self._copies, strict=True):
+            if weight.grad is not None:
+                gradient = weight.grad.to(copy.dtype)
+                copy.grad = gradient if copy.grad is None else copy.grad.add_(gradient)
+                weight.grad = None
+
     def _optimizer_step(self) -> float:
-        """Clips, steps, and returns the gradient norm before clipping; a non-finite gradient is not applied."""
+        """Clips, steps, and returns the norm before clipping; a gradient of nan is not applied."""
         import torch
 
-        norm = float(
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.max_grad_norm)
-        )
+        norm = float(torch.nn.utils.clip_grad_norm_(self._trained, self.config.max_grad_norm))
         if np.isfinite(norm):
             self.optimizer.step()
             self.schedule.step()
+            with torch.no_grad():
+                for weight, copy in zip(self._copied, self._copies, strict=True):
+                    weight.copy_(copy)
         self.optimizer.zero_grad(set_to_none=True)
         return norm
+
+
+def _means(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Token means of a few optimiser steps; nan where no token was looked at."""
+    total = {name: sum(sums[name] for sums in rounds) for name in rounds[0]}
+    trained = total["trained"] or float("nan")
+    return {
+        "loss/policy": total["policy"] / total["tokens"],
+        "loss/kl": total["kl"] / trained,
+        "loss/entropy": total["entropy"] / trained,
+        "loss/clip_fraction": total["clipped"] / trained,
+        "loss/sampler_gap": total["sampler_gap"] / trained,
+        "loss/grad_norm": total["grad_norm"] / len(rounds),
+    }
 
 
 def _pad_right(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LossTerms:
-    """Sums over the tokens of a micro-batch; divided by the token count of the whole minibatch they are token means."""
+    """Sums over the tokens of a micro-batch; over the tokens of the minibatch they are means."""
 
     policy: Tensor
     kl: Tensor
@@ -50,8 +50,13 @@ def clipped_policy_loss(
     return torch.maximum(free, clipped), clipped > free
 
 
+def token_entropy(distribution: Tensor) -> Tensor:
+    """Entropy in nats of each distribution, (B, L), from the log-probabilities (B, L, V)."""
+    return -(distribution.exp() * distribution).sum(-1)
+
+
 def kl_k3(logprobs: Tensor, reference_logprobs: Tensor) -> Tensor:
-    """Estimates KL(policy || reference) per token as exp(d) - d - 1 with d = reference - policy; never negative.
+    """Estimates KL(policy || reference) per token: exp(d) - d - 1 >= 0, d = reference - policy.
 
     Source: Schulman, "Approximating KL divergence" (2020), estimator k3; used by GRPO (arXiv
         2402.03300, eq. 4).
@@ -73,19 +78,26 @@ def loss_terms(
     clip_low: float,
     clip_high: float,
 ) -> LossTerms:
-    """Sums every term over the tokens where `mask` (B, L) is true; `advantages` is (B,), one per step."""
+    """Sums every term over the tokens where `mask` (B, L) is true.
+
+    `advantages` is (B,), one per step; all others are (B, L).
+    """
+    # Padding is put to 0 before any exp: an overflow there would survive the product with the mask
+    # as nan.
+    logprobs = logprobs.masked_fill(~mask, 0.0)
+    old_logprobs = old_logprobs.masked_fill(~mask, 0.0)
     policy, clipped = clipped_policy_loss(
         logprobs, old_logprobs, advantages.unsqueeze(-1), clip_low=clip_low, clip_high=clip_high
     )
     kl = (
         logprobs.new_zeros(())
         if reference_logprobs is None
-        else (kl_k3(logprobs, reference_logprobs) * mask).sum()
+        else kl_k3(logprobs, reference_logprobs.masked_fill(~mask, 0.0)).sum()
     )
     return LossTerms(
         policy=(policy * mask).sum(),
         kl=kl,
         entropy=(entropy * mask).sum(),
         clipped=(clipped & mask).sum(),
-        sampler_gap=((logprobs - old_logprobs).detach().abs() * mask).sum(),
+        sampler_gap=(logprobs - old_logprobs).detach().abs().sum(),
     )
