@@ -1,4 +1,4 @@
-"""From step samples to tensors: micro-batches under a token budget, log-probabilities of replies."""
+"""From step samples to tensors: micro-batches under a token budget, and log-probabilities."""
 
 from __future__ import annotations
 
