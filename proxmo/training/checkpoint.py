@@ -1,4 +1,4 @@
-"""Checkpoints: plain Hugging Face directories plus the trainer's state, written so that a kill never leaves half of one.
+"""Checkpoints: Hugging Face directories plus the trainer's state; a kill never leaves half of one.
 
 A checkpoint is written under a hidden name and renamed when it is whole and on disk;
 `RUN/checkpoints/step_N` therefore exists complete or not at all, and the latest checkpoint is
@@ -23,7 +23,7 @@ STATE_FILE = "trainer_state.pt"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint on disk: where, after which iteration, and the settings it was trained with."""
+    """A complete checkpoint on disk: where, after which iteration, and its run's settings."""
 
     path: Path
     iteration: int
@@ -64,11 +64,16 @@ def save_checkpoint(
         text = json.dumps({"iteration": iteration, **settings}, indent=2)
         (path / SETTINGS_FILE).write_text(text, encoding="utf-8")
 
-    return write_directory(directory / f"step_{iteration}", fill)
+    return write_directory(directory / f"step_{iteration}", fill, replace=True)
 
 
-def write_directory(target: Path, fill: Callable[[Path], None]) -> Path:
-    """Lets `fill` write a hidden directory beside `target`, then renames it to `target`, replacing an older one.
+def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool = False) -> Path:
+    """Lets `fill` write a hidden directory beside `target`, then renames it to `target`.
+
+    Args:
+        target: what appears, whole.
+        fill: writes the files into the directory it is given.
+        replace: an existing `target` makes way; else it stays, as the one that was first.
 
     Raises:
         CheckpointError: when writing fails; `target` is then unchanged and the partial directory is
@@ -82,28 +87,30 @@ def write_directory(target: Path, fill: Callable[[Path], None]) -> Path:
         for path in sorted(partial.rglob("*")):
             if path.is_file():
                 _sync(path)
-        _replace(partial, target)
+        _sync(partial)
+        _publish(partial, target, replace=replace)
         _sync(target.parent)
-    except (
-        OSError,
-        RuntimeError,
-    ) as cause:  # torch and safetensors report a full disk as RuntimeError
+    except Exception as cause:  # a full disk: safetensors and tokenizers have their own classes
         raise CheckpointError(
-            f"cannot save {target}: {cause}; free some space or choose another --out (what was saved before is intact)"
+            f"cannot save {target}: {cause}; free some space or choose another --out "
+            "(what was saved before is intact)"
         ) from cause
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return target
 
 
-def _replace(partial: Path, target: Path) -> None:
+def _publish(partial: Path, target: Path, *, replace: bool) -> None:
     """Renames `partial` to `target`; an existing target is moved aside first and removed last."""
-    if not target.exists():
-        partial.rename(target)
-        return
     old = target.parent / f".partial-old-{target.name}-{os.getpid()}"
-    target.rename(old)
-    partial.rename(target)
+    if replace and target.exists():
+        target.rename(old)
+    try:
+        partial.rename(target)
+    except OSError:
+        # Another process was faster; only an empty directory can be renamed over.
+        if replace or not target.is_dir():
+            raise
     shutil.rmtree(old, ignore_errors=True)
 
 
@@ -116,7 +123,7 @@ def _sync(path: Path) -> None:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads the settings of a checkpoint, or of the latest checkpoint when `path` is a run directory.
+    """Reads the settings of a checkpoint; of the latest one when `path` is a run directory.
 
     Raises:
         CheckpointError: when `path` is neither.
@@ -135,8 +142,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         return Checkpoint(path, int(settings["iteration"]), settings)
     except (OSError, ValueError, KeyError, TypeError) as cause:
         raise CheckpointError(
-            f"{str(path)!r} is not a proxmo checkpoint: expected a directory with {SETTINGS_FILE}, model weights and "
-            "tokenizer, such as RUN/checkpoints/step_N"
+            f"{str(path)!r} is not a proxmo checkpoint: expected a directory with {SETTINGS_FILE}, "
+            "model weights and tokenizer, such as RUN/checkpoints/step_N"
         ) from cause
 
 

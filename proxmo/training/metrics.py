@@ -11,7 +11,7 @@ from proxmo.types import Episode, Outcome
 
 
 def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, float]:
-    """Success, returns and lengths over the episodes that did not fail; failures are counted apart."""
+    """Success, returns and lengths of the episodes without an error; errors are counted apart."""
     scored = [e for e in episodes if e.outcome is not Outcome.ERROR]
     wins = sum(e.won for e in scored)
     low, high = wilson_interval(wins, len(scored))

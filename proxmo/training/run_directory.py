@@ -1,7 +1,7 @@
-"""A run on disk: configuration, versions, metrics, evaluations, episodes, checkpoints; nothing is ever half-written.
+"""A run on disk: what was configured, measured, played and saved; nothing is ever half-written.
 
-config.toml  run.json  metrics.jsonl  evaluations.jsonl  episodes/  checkpoints/  initial_model/
-(embedded model only)
+config.toml  run.json  metrics.jsonl  evaluations.jsonl  episodes/  checkpoints/  and, where the
+embedded model is trained, initial_model/.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from proxmo.config import Config
@@ -51,7 +52,8 @@ class RunDirectory:
         used = path.exists() and (not path.is_dir() or any(path.iterdir()))
         if used and not resume:
             raise UsageError(
-                f"{str(path)!r} is not empty; choose another --out, or continue it with --resume {path}"
+                f"{str(path)!r} is not empty; choose another --out, or continue it with "
+                f"--resume {path}"
             )
         if resume and not (path / "config.toml").is_file():
             raise UsageError(
@@ -62,7 +64,7 @@ class RunDirectory:
         self.metrics = JsonlSink(path / "metrics.jsonl")
 
     def create(self) -> None:
-        """Makes the directory and writes what the run is; before this nothing on disk has changed."""
+        """Makes the directory and writes what the run is; before this no file has changed."""
         try:
             (self.path / "episodes").mkdir(parents=True, exist_ok=True)
             (self.path / "checkpoints").mkdir(exist_ok=True)
@@ -112,14 +114,14 @@ class RunDirectory:
             state: dict[str, Any] = torch.load(
                 checkpoint / STATE_FILE, map_location="cpu", weights_only=True
             )
-        except (OSError, RuntimeError, ValueError) as cause:
+        except (OSError, EOFError, RuntimeError, ValueError, UnpicklingError) as cause:
             raise CheckpointError(
                 f"{checkpoint / STATE_FILE} cannot be read, so the run cannot go on: {cause}"
             ) from cause
         return state
 
     def truncate_after(self, iteration: int) -> None:
-        """Forgets what was recorded after an iteration, which a resumed run will do again; -1 forgets everything."""
+        """Forgets the records after an iteration, which a resumed run makes anew; -1: all."""
         self.metrics.truncate_after(iteration)
         kept = [row for row in self._evaluation_rows() if row["iteration"] <= iteration]
         replace_text(
@@ -155,7 +157,7 @@ class RunDirectory:
         ]
 
     def best_iteration(self) -> int | None:
-        """The evaluated iteration of highest success; the latest of equals, None before any evaluation."""
+        """The evaluated iteration of highest success, the latest of equals; None before any."""
         scored = [
             (evaluation.success_rate, iteration) for iteration, evaluation in self.evaluations()
         ]
@@ -170,7 +172,7 @@ class RunDirectory:
 
 
 def _episode_rows(episodes: Sequence[Episode], credit: Credit) -> list[dict[str, Any]]:
-    """One JSON object per episode; steps carry their credit, in the row order of `Batch.from_episodes`."""
+    """One JSON object per episode; the steps carry their credit, in `Batch.from_episodes` order."""
     rows, at = [], 0
     for episode in episodes:
         assigned = episode.outcome is not Outcome.ERROR
