@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,13 @@ from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome
 
+# Parts the draws of an evaluation from those of the training with the same seed.
+EVALUATION = 3
+
 
 @dataclass(frozen=True, slots=True)
 class TypeResult:
-    """Success among some episodes: `low` and `high` bound the rate with 95 % confidence (Wilson)."""
+    """Success among some episodes; `low` and `high` bound it with 95 % confidence (Wilson)."""
 
     episodes: int
     wins: int
@@ -40,7 +44,7 @@ class TypeResult:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The result on one panel: `episodes` counts those that were scored, `errors` those that could not be."""
+    """The result on one panel: `episodes` were scored, `errors` could not be."""
 
     env_id: str
     split: str
@@ -95,19 +99,20 @@ def evaluate_agent(
     tasks = proxmo_envs.task_set(env.id, split, env.data, **env.kwargs)
     chosen = _panel(tasks.ids, episodes)
     listener = listener or Listener()
-    pool = EnvPool(env, **env_options)
-    played = Collector(pool, agent).play(
-        chosen,
-        seed=(seed, 3),
-        max_live=batch_size,
-        progress=lambda done, total: listener.phase("evaluating", done=done, total=total),
-    )
-    pool.close()
+    with closing(EnvPool(env, **env_options)) as pool:
+        # Options that fit no environment are an error of the request, not of every episode.
+        pool.give_back(pool.take())
+        played = Collector(pool, agent).play(
+            chosen,
+            seed=(seed, EVALUATION),
+            max_live=batch_size,
+            progress=lambda done, total: listener.phase("evaluating", done=done, total=total),
+        )
     return summarise(played, env_id=env.id, split=split, manifest_hash=tasks.manifest_hash)
 
 
 def _panel(ids: Sequence[str], episodes: int | None) -> list[str]:
-    """The first `episodes` of a fixed shuffle, in the order of their ids: every smaller panel lies in every larger one."""
+    """The first `episodes` of a fixed shuffle, by id: a smaller panel lies in every larger one."""
     if episodes is None or episodes >= len(ids):
         return list(ids)
     if episodes < 1:
@@ -157,7 +162,7 @@ def evaluate_checkpoint(
     device: str = "auto",
     listener: Listener | None = None,
 ) -> Evaluation:
-    """Evaluates a checkpoint (or the latest of a run) with the environment and prompt it was trained with.
+    """Evaluates a checkpoint, or the latest of a run, as it was trained.
 
     Every argument that is None is taken from the checkpoint.
 
@@ -175,6 +180,9 @@ def evaluate_checkpoint(
     world = config.env
     if env is not None and env.rpartition(":")[2] != world.id.rpartition(":")[2]:
         world = EnvConfig(id=env)
+    elif env is not None and ":" in env:
+        # The same one, with the module to import it from.
+        world = dataclasses.replace(world, id=env)
     if data is not None:
         # The step limit and the options were those of the games trained on.
         world = EnvConfig(id=world.id, data=data)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,13 @@ from proxmo.types import Batch, Episode
 
 logger = logging.getLogger(__name__)
 
-TASKS, ROLLOUT, UPDATE, EVALUATION = range(4)
+# Part the draws of a run by what they are for; 3 is `proxmo.evaluation.runner.EVALUATION`.
+TASKS, ROLLOUT, UPDATE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What training left behind: `finished` is False when it was stopped before its last iteration."""
+    """What training left behind; `finished` is False when it stopped before its last iteration."""
 
     path: Path
     iterations_done: int
@@ -93,29 +95,22 @@ class Trainer:
         self.iteration = 0
 
     def request_stop(self) -> None:
-        """Asks the loop to finish the iteration in progress, save, and return; safe to call from a signal handler."""
+        """Asks the loop to finish its iteration, save and return; signal handlers may call this."""
         self._stop = True
 
     def run(self) -> Run:
         """Trains to the last iteration, or to a stop, and returns what was reached."""
-        self._prepare()
         total = self.config.optim.iterations
-        if not self.directory.evaluations():
-            self._evaluate()
-        metrics: dict[str, float] = {}
-        while self.iteration < total and not self._must_stop():
-            metrics = self._iterate()
-            self.iteration += 1
-            ends = self.iteration == total or self._must_stop()
-            every = self.config.eval.every
-            measured = (ends and not self._stop) or (every > 0 and self.iteration % every == 0)
-            if measured:
+        with closing(self.pool):
+            self._prepare()
+            if not self.directory.evaluations():
                 self._evaluate()
-            if measured or ends or self.iteration % self.config.checkpoint.every == 0:
+            metrics = self._train(total)
+            # Also where a run was stopped in its last iteration and is resumed only for this.
+            if not self._stop and self.directory.evaluations()[-1][0] != self.iteration:
+                self._evaluate()
+            if self._saved != self.iteration:
                 self._save()
-        if self._saved != self.iteration:
-            self._save()
-        self.pool.close()
         evaluations = [evaluation for _, evaluation in self.directory.evaluations()]
         return Run(
             path=self.directory.path,
@@ -127,11 +122,27 @@ class Trainer:
             after=evaluations[-1] if len(evaluations) > 1 else None,
         )
 
+    def _train(self, total: int) -> dict[str, float]:
+        """Iterates, measures and saves as often as asked; returns the last iteration's metrics."""
+        metrics: dict[str, float] = {}
+        every = self.config.eval.every
+        while self.iteration < total and not self._must_stop():
+            metrics = self._iterate()
+            self.iteration += 1
+            if self.iteration == total:
+                break  # what ends a run is measured and saved after it
+            measured = every > 0 and self.iteration % every == 0
+            if measured:
+                self._evaluate()
+            if measured or self.iteration % self.config.checkpoint.every == 0:
+                self._save()
+        return metrics
+
     def _must_stop(self) -> bool:
         return self._stop or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def _prepare(self) -> None:
-        """Loads model, reference and optimiser: the initial ones, or those of the latest checkpoint."""
+        """Loads model, reference and optimiser: the first ones, or those of the last checkpoint."""
         config = self.config
         saved = latest_checkpoint(self.directory.path) if self.resume else None
         source = initial_model(config, self.directory, self.listener)
@@ -184,7 +195,8 @@ class Trainer:
         if not len(batch):
             causes = sorted({e.cause or e.outcome.value for e in episodes})
             raise RolloutError(
-                f"no episode of iteration {self.iteration + 1} can be learned from: {'; '.join(causes)}"
+                f"no episode of iteration {self.iteration + 1} can be learned from: "
+                f"{'; '.join(causes)}"
             )
         assigned = credit.assign(
             config.credit.method,
@@ -263,7 +275,7 @@ class Trainer:
 
 
 def _credit_options(config: Config) -> dict[str, Any]:
-    """The options of the configured method, tried on two rows so that a mistake shows before any work is done."""
+    """The options of the configured method, tried on two rows so that a mistake shows at once."""
     options = {"gamma": config.credit.gamma, **config.credit.options}
     if "omega" in credit.method_options(config.credit.method):
         options.setdefault("omega", config.credit.omega)

@@ -1,0 +1,231 @@
+"""Stand-ins for what is slow or big: a language model of 20,000 weights, a world of one number.
+
+`tests.fakes:Counter-v0` is a registered environment, as a user of proxmo would bring one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from proxmo.agents.base import Decision, Situation
+from proxmo.config import (
+    CheckpointConfig,
+    Config,
+    CreditConfig,
+    EnvConfig,
+    EvalConfig,
+    ModelConfig,
+    OptimConfig,
+    PromptConfig,
+    RolloutConfig,
+    SamplingConfig,
+)
+from proxmo.policies.base import Reply
+from proxmo_envs import TaskSet, TextSpace
+
+COUNTER = "tests.fakes:Counter-v0"
+# Few tokens, so that a model that has learnt nothing ends its reply often enough to act at all.
+ALPHABET = "0123456789udnowt "
+SPECIAL = ("<pad>", "<user>", "<agent>", "<end>", "<unk>")
+TEMPLATE = (
+    "{% for m in messages %}<user>{{ m['content'] }}<end>{% endfor %}"
+    "{% if add_generation_prompt %}<agent>{% endif %}"
+)
+
+
+def tiny_tokenizer() -> Any:
+    """One token per letter; what is not in the alphabet becomes <unk>."""
+    from transformers import Qwen2Tokenizer
+
+    # The byte-level form of a blank is "\u0120".
+    letters = dict.fromkeys(ALPHABET.replace(" ", "\u0120"))
+    return Qwen2Tokenizer(
+        vocab={token: i for i, token in enumerate([*SPECIAL, *letters])},
+        merges=[],
+        unk_token="<unk>",
+        eos_token="<end>",
+        pad_token="<pad>",
+        additional_special_tokens=["<user>", "<agent>"],
+        chat_template=TEMPLATE,
+    )
+
+
+def tiny_model(seed: int = 0) -> Any:
+    """A random Qwen2 model of about 20,000 parameters whose replies depend visibly on the prompt."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    tokenizer = tiny_tokenizer()
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=512,
+        initializer_range=0.15,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen2ForCausalLM(config).eval()
+
+
+def save_tiny_model(path: Path, seed: int = 0) -> Path:
+    """Writes model and tokenizer as a Hugging Face directory."""
+    tiny_model(seed).save_pretrained(path)
+    tiny_tokenizer().save_pretrained(path)
+    return path
+
+
+class CounterEnv(gymnasium.Env[str, str]):
+    """A number to be moved to another: every "u" of an action counts up, every "d" down.
+
+    The start is the task's number plus a random one of the environment's own generator, which the
+    seed of `reset` decides. `broken` tasks raise at their third step.
+    """
+
+    def __init__(
+        self,
+        split: str = "train",
+        data: str | None = None,
+        tasks: int = 5,
+        free: bool = True,
+        broken: Sequence[str] = (),
+        expert_action: bool = False,
+    ) -> None:
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace()
+        self.free = free
+        self.broken = broken
+        self.expert_action = expert_action
+
+    @classmethod
+    def task_set(
+        cls, split: str = "train", data: str | None = None, tasks: int = 5, **_: Any
+    ) -> TaskSet:
+        ids = [f"{split}-{number}" for number in range(tasks)]
+        return TaskSet("Counter-v0", split, ids, content_hash=str)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.task_id = (options or {})["task_id"]
+        self.number = int(self.task_id.rpartition("-")[2]) + int(self.np_random.integers(4))
+        self.target = self.number + 1
+        self.steps = 0
+        return self._seen(), self._info()
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        self.steps += 1
+        if self.task_id in self.broken and self.steps == 3:
+            raise ConnectionError("the world fell apart")
+        self.number += action.count("u") - action.count("d")
+        won, lost = self.number == self.target, self.number < 0
+        return self._seen(), float(won), won or lost, False, self._info(won)
+
+    def _seen(self) -> str:
+        return f"now {self.number}"
+
+    def _info(self, won: bool = False) -> dict[str, Any]:
+        info = {
+            "task": f"to {self.target}",
+            "task_id": self.task_id,
+            "task_type": "even" if self.task_id[-1] in "02468" else "odd",
+            "admissible_actions": [] if self.free else ["up", "down", "stay"],
+            "won": won,
+            "score": float(won),
+        }
+        if self.expert_action:
+            info["expert_action"] = "up" if self.number < self.target else "down"
+        return info
+
+
+gymnasium.register(id="Counter-v0", entry_point=CounterEnv, max_episode_steps=5)
+
+
+def counter_config(model: Path | str, **changes: Any) -> Config:
+    """A run of a few seconds that learns something in every iteration."""
+    sections: dict[str, Any] = {
+        "seed": 5,
+        "env": EnvConfig(id=COUNTER),
+        "model": ModelConfig(name=str(model), device="cpu"),
+        "prompt": PromptConfig(style="terse", history=1, max_prompt_tokens=200),
+        "sampling": SamplingConfig(max_new_tokens=10),
+        "rollout": RolloutConfig(tasks=2, group_size=4),
+        "credit": CreditConfig(method="grpo"),
+        "optim": OptimConfig(iterations=6, lr=1e-2, kl_coef=0.0),
+        "eval": EvalConfig(episodes=2),
+        "checkpoint": CheckpointConfig(every=1, keep=2),
+    }
+    return Config(**{**sections, **changes})
+
+
+class ScriptedAgent:
+    """Acts by a function of the situation; remembers the seeds and the sizes it was asked with."""
+
+    def __init__(self, decide: Callable[[Situation], Decision | str]) -> None:
+        self.decide = decide
+        self.seeds: list[tuple[int, ...]] = []
+        self.asked: list[int] = []
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        self.seeds.append(tuple(seed))
+        self.asked.append(len(situations))
+        decided = [self.decide(one) for one in situations]
+        return [Decision(one, response=one) if isinstance(one, str) else one for one in decided]
+
+
+class ScriptedPolicy:
+    """Says given texts, one per prompt, whatever the prompt; remembers what it was asked."""
+
+    def __init__(self, texts: Iterable[str | tuple[str, str]]) -> None:
+        self.tokenizer = tiny_tokenizer()
+        self.texts = list(texts)
+        self.asked: list[dict[str, Any]] = []
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        temperature: float,
+        max_new_tokens: int,
+        seed: Sequence[int],
+    ) -> list[Reply]:
+        asked = {"temperature": temperature, "max_new_tokens": max_new_tokens, "seed": tuple(seed)}
+        self.asked.append({"prompts": [list(one) for one in prompts], **asked})
+        replies = []
+        for _ in prompts:
+            said = self.texts.pop(0)
+            text, reason = said if isinstance(said, tuple) else (said, "stop")
+            replies.append(Reply((7, 3), (-0.5, -0.25), text, reason, weight_version=9))
+        return replies
+
+
+class GivenPool:
+    """Hands out given environments in order; remembers what came back."""
+
+    def __init__(self, envs: Iterable[Any]) -> None:
+        self.envs = list(envs)
+        self.returned: list[Any] = []
+
+    def take(self) -> Any:
+        return self.envs.pop(0)
+
+    def give_back(self, env: Any) -> None:
+        self.returned.append(env)
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    """A generator of the test's own."""
+    return np.random.default_rng(seed)
