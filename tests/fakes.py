@@ -56,7 +56,7 @@ def tiny_tokenizer() -> Any:
 
 
 def tiny_model(seed: int = 0) -> Any:
-    """A random Qwen2 model of about 20,000 parameters whose replies depend visibly on the prompt."""
+    """A random Qwen2 model of about 20,000 parameters whose replies depend on the prompt."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 

@@ -1,0 +1,312 @@
+"""Sampling: the right distribution, the right log-probabilities, the right end."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from proxmo.errors import DataError, UsageError
+from proxmo.policies.transformers import TransformersPolicy, end_token_ids, load_model
+from proxmo.training.batching import collate, reply_logprobs
+from tests.fakes import save_tiny_model, tiny_model, tiny_tokenizer
+
+torch = pytest.importorskip("torch")
+
+TEXTS = ["now 1", "to 12 now 3 up", "0", "up down to 7 8 9 up down up down now 0"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    return tiny_tokenizer()
+
+
+@pytest.fixture(scope="module")
+def prompts(tokenizer: Any) -> list[list[int]]:
+    return [tokenizer(text)["input_ids"] for text in TEXTS]
+
+
+def dropout_model() -> Any:
+    """Learned absolute positions and dropout: wrong positions or a training mode show at once."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = tiny_tokenizer()
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        n_positions=128,
+        initializer_range=0.3,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return GPT2LMHeadModel(config)
+
+
+def sample(model: Any, prompts: list[list[int]], **options: Any) -> list[Any]:
+    batch = options.pop("max_batch_tokens", 65536)
+    options = {"temperature": 1.0, "max_new_tokens": 8, "seed": (1, 2), **options}
+    policy = TransformersPolicy(model, tiny_tokenizer(), max_batch_tokens=batch)
+    return policy.generate(prompts, **options)
+
+
+def next_distribution(model: Any, prompt: list[int], temperature: float) -> np.ndarray:
+    """What the model says about the token after a prompt, computed without any padding."""
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([prompt])).logits[0, -1].double()
+    return torch.softmax(logits / temperature, dim=-1).numpy()
+
+
+@pytest.mark.parametrize("make", [tiny_model, dropout_model])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
+def test_the_trainer_computes_the_log_probabilities_the_sampler_recorded(
+    make: Any, temperature: float, prompts: list[list[int]]
+):
+    model = make()
+    # The last prompt is ten times as long as the third: without position ids of its own, a padded
+    # row would be read at other places than it was written at.
+    replies = sample(model, prompts, temperature=temperature)
+    batch = collate(
+        [(p, r.ids) for p, r in zip(prompts, replies, strict=True)], pad_id=0, device="cpu"
+    )
+    model.eval()
+    with torch.no_grad():
+        computed, _ = reply_logprobs(model, batch, temperature=temperature)
+    for row, reply in enumerate(replies):
+        recorded = torch.tensor(reply.logprobs)
+        assert torch.allclose(computed[row, : len(reply.ids)], recorded, atol=1e-5)
+
+
+def test_the_recorded_log_probability_is_that_of_the_distribution_sampled_from(prompts):
+    model = tiny_model()
+    for prompt, reply in zip(prompts, sample(model, prompts, temperature=0.7), strict=True):
+        for at, token in enumerate(reply.ids):
+            expected = next_distribution(model, prompt + list(reply.ids[:at]), 0.7)[token]
+            assert reply.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
+
+
+@pytest.mark.parametrize("temperature", [0.6, 1.0, 1.5])
+def test_tokens_are_drawn_with_their_probabilities(temperature: float, prompts: list[list[int]]):
+    model, draws = tiny_model(), 6000
+    replies = sample(model, [prompts[0]] * draws, temperature=temperature, max_new_tokens=1)
+    counted = np.bincount([r.ids[0] for r in replies], minlength=len(tiny_tokenizer()))
+    expected = draws * next_distribution(model, prompts[0], temperature)
+    # Rare tokens together, as the test needs a few of each.
+    rare = expected < 5
+    counted = np.append(counted[~rare], counted[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    chi_square = ((counted - expected) ** 2 / np.maximum(expected, 1e-9)).sum()
+    freedom = len(expected) - 1
+    assert freedom > 5
+    # Mean and spread of chi-square are k and sqrt(2 k); the seed is fixed, so this is no gamble.
+    assert chi_square < freedom + 4 * math.sqrt(2 * freedom)
+
+
+def test_prompts_that_are_equal_get_replies_of_their_own(prompts: list[list[int]]):
+    replies = sample(tiny_model(), [prompts[0]] * 20)
+    assert len({r.ids for r in replies}) > 10
+
+
+def test_temperature_zero_takes_the_likeliest_token_each_time(prompts: list[list[int]]):
+    model = tiny_model()
+    for prompt, reply in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
+        for at, token in enumerate(reply.ids):
+            distribution = next_distribution(model, prompt + list(reply.ids[:at]), 1.0)
+            assert token == distribution.argmax()
+            assert reply.logprobs[at] == pytest.approx(math.log(distribution[token]), abs=1e-5)
+
+
+def test_equal_seeds_give_equal_replies_and_others_others(prompts: list[list[int]]):
+    model = tiny_model()
+    first = sample(model, prompts, seed=(3, 4))
+    assert sample(model, prompts, seed=(3, 4)) == first
+    assert sample(model, prompts, seed=(3, 5)) != first
+
+
+def test_sampling_leaves_torchs_own_generator_alone(prompts: list[list[int]]):
+    before = torch.random.get_rng_state()
+    sample(tiny_model(), prompts)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_reply_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
+    replies = sample(tiny_model(), prompts * 20, max_new_tokens=12)
+    end = tokenizer.eos_token_id
+    kinds = {r.finish_reason for r in replies}
+    assert kinds == {"stop", "length"}
+    for reply in replies:
+        if reply.finish_reason == "stop":
+            assert reply.ids[-1] == end and reply.ids.count(end) == 1
+        else:
+            assert len(reply.ids) == 12 and end not in reply.ids
+        assert len(reply.ids) == len(reply.logprobs)
+        assert reply.text == tokenizer.decode(reply.ids, skip_special_tokens=True)
+        assert "<" not in reply.text
+
+
+def test_any_of_several_end_tokens_ends_a_reply(prompts: list[list[int]]):
+    model = tiny_model()
+    model.generation_config.eos_token_id = [3, 10, 11]
+    replies = sample(model, prompts * 10, max_new_tokens=12)
+    assert {r.ids[-1] for r in replies if r.finish_reason == "stop"} == {3, 10, 11}
+
+
+def test_the_end_tokens_are_those_of_the_generation_config_and_of_the_tokenizer(tokenizer):
+    model = tiny_model()
+    model.generation_config.eos_token_id = 7
+    assert end_token_ids(model, tokenizer) == {7, tokenizer.eos_token_id}
+    model.generation_config.eos_token_id = None
+    assert end_token_ids(model, tokenizer) == {tokenizer.eos_token_id}
+
+
+def test_a_model_without_any_end_token_is_a_usage_error(tokenizer):
+    model = tiny_model()
+    model.generation_config.eos_token_id = None
+    other = tiny_tokenizer()
+    other.eos_token = None
+    with pytest.raises(UsageError, match="end-of-turn"):
+        end_token_ids(model, other)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"repetition_penalty": 5.0},
+        {"no_repeat_ngram_size": 1},
+        {"suppress_tokens": [5, 6, 7, 8, 9, 10, 11, 12]},
+        {"min_new_tokens": 8},
+        {"num_beams": 3},
+        {"do_sample": True, "temperature": 0.01, "top_k": 1, "top_p": 0.1},
+        {"max_length": 3},
+    ],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_the_models_own_generation_settings_change_nothing_and_are_kept(
+    settings: dict[str, Any], prompts: list[list[int]]
+):
+    plain, model = tiny_model(), tiny_model()
+    for name, value in settings.items():
+        setattr(model.generation_config, name, value)
+    assert sample(model, prompts * 5) == sample(plain, prompts * 5)
+    assert all(getattr(model.generation_config, n) == v for n, v in settings.items())
+
+
+def test_sampling_is_without_dropout_and_leaves_the_training_mode_as_it_was(prompts):
+    model = dropout_model().train()
+    first = sample(model, prompts, temperature=0.0)
+    assert model.training
+    assert sample(model, prompts, temperature=0.0) == first
+    assert sample(model.eval(), prompts, temperature=0.0) == first
+    assert not model.training
+
+
+@pytest.mark.parametrize("budget", [1, 60, 150, 10_000])
+def test_greedy_replies_do_not_depend_on_the_batches(budget: int, prompts: list[list[int]]):
+    model = tiny_model()
+    together = sample(model, prompts, temperature=0.0)
+    apart = sample(model, prompts, temperature=0.0, max_batch_tokens=budget)
+    assert [r.ids for r in apart] == [r.ids for r in together]
+
+
+def test_batches_stay_under_their_budget_and_replies_come_in_the_order_of_the_prompts():
+    policy = TransformersPolicy(tiny_model(), tiny_tokenizer(), max_batch_tokens=100)
+    lengths = [3, 40, 5, 4, 90, 6, 38, 3]
+    prompts = [[5] * n for n in lengths]
+    order = sorted(range(8), key=lengths.__getitem__)
+    chunks = policy._chunks(order, prompts, 10)
+    assert sorted(i for chunk in chunks for i in chunk) == list(range(8))
+    for chunk in chunks:
+        assert len(chunk) == 1 or len(chunk) * (max(lengths[i] for i in chunk) + 10) <= 100
+    assert [4] in chunks  # over the budget by itself, and sampled all the same
+
+
+def test_no_prompts_give_no_replies():
+    assert sample(tiny_model(), []) == []
+
+
+def test_replies_carry_the_version_of_the_weights(prompts: list[list[int]]):
+    policy = TransformersPolicy(tiny_model(), tiny_tokenizer())
+    policy.weight_version = 12
+    options = {"temperature": 1.0, "max_new_tokens": 2, "seed": (0,)}
+    assert {r.weight_version for r in policy.generate(prompts, **options)} == {12}
+
+
+def test_a_saved_model_loads_as_what_it_was(tmp_path: Path, prompts: list[list[int]]):
+    save_tiny_model(tmp_path, seed=3)
+    model, tokenizer = load_model(str(tmp_path), device="cpu")
+    assert [tokenizer(text)["input_ids"] for text in TEXTS] == prompts
+    ours = dict(tiny_model(seed=3).named_parameters())
+    assert all(torch.equal(w, ours[name]) for name, w in model.named_parameters())
+    assert not model.training
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"), [("auto", "float32"), ("float32", "float32"), ("bfloat16", "bfloat16")]
+)
+def test_weights_are_loaded_in_the_type_asked_for(tmp_path: Path, dtype: str, expected: str):
+    save_tiny_model(tmp_path)
+    model, _ = load_model(str(tmp_path), device="cpu", dtype=dtype)
+    assert next(model.parameters()).dtype == getattr(torch, expected)
+
+
+def test_a_tokenizer_without_padding_pads_with_its_end_token(tmp_path: Path):
+    save_tiny_model(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    settings["pad_token"] = None
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    _, tokenizer = load_model(str(tmp_path), device="cpu")
+    assert tokenizer.pad_token_id == tokenizer.eos_token_id is not None
+
+
+def cut_weights(path: Path) -> None:
+    weights = path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+
+
+def remove_weights(path: Path) -> None:
+    (path / "model.safetensors").unlink()
+
+
+def remove_configuration(path: Path) -> None:
+    (path / "config.json").unlink()
+
+
+def break_tokenizer(path: Path) -> None:
+    (path / "tokenizer.json").write_text("{")
+
+
+def name_unknown_architecture(path: Path) -> None:
+    (path / "config.json").write_text('{"model_type": "no_such_thing"}')
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [cut_weights, remove_weights, remove_configuration, break_tokenizer, name_unknown_architecture],
+)
+def test_what_cannot_be_loaded_is_a_data_error_that_names_it(damage: Any, tmp_path: Path):
+    save_tiny_model(tmp_path)
+    damage(tmp_path)
+    with pytest.raises(DataError, match="no model can be loaded from") as caught:
+        load_model(str(tmp_path), device="cpu")
+    assert str(tmp_path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["no/such/model", "no-such-model", "nobody/no-such-model"])
+def test_a_model_that_does_not_exist_is_a_data_error(name: str):
+    with pytest.raises(DataError, match=name):
+        load_model(name, device="cpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_asking_for_a_gpu_where_there_is_none_is_a_usage_error(tmp_path: Path):
+    with pytest.raises(UsageError, match="device is 'cuda:1', but torch sees no GPU"):
+        load_model(str(save_tiny_model(tmp_path)), device="cuda:1")

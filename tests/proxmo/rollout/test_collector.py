@@ -1,0 +1,232 @@
+"""Episodes in flight: order, endings, isolation of what breaks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from proxmo.agents.base import Decision, Situation
+from proxmo.config import EnvConfig
+from proxmo.rollout.collector import Collector
+from proxmo.rollout.environments import EnvPool
+from proxmo.types import Episode, Outcome
+from tests.fakes import COUNTER, CounterEnv, GivenPool, ScriptedAgent
+
+
+def counter_pool(**options: Any) -> EnvPool:
+    return EnvPool(EnvConfig(id=COUNTER, kwargs=options))
+
+
+def play(agent: ScriptedAgent, pool: Any, tasks: list[str], **options: Any) -> list[Episode]:
+    penalty = options.pop("invalid_penalty", 0.0)
+    options.setdefault("seed", (0,))
+    return Collector(pool, agent, invalid_penalty=penalty).play(tasks, **options)
+
+
+def towards_target(situation: Situation) -> str:
+    return "up"
+
+
+class Breaks(CounterEnv):
+    """Raises, or misbehaves, at its third step; never ends by itself."""
+
+    def __init__(self, how: Callable[[], Any] | None) -> None:
+        super().__init__()
+        self.how = how
+        self.closed = False
+
+    def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        seen, reward, _, _, info = super().step("")
+        if self.steps == 3 and self.how is not None:
+            reward = self.how()
+        return seen, reward, False, self.steps == 4, info
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def raising() -> Any:
+    raise ConnectionError("the world fell apart")
+
+
+def test_episodes_come_back_by_task_and_member_whenever_they_end():
+    agent = ScriptedAgent(lambda s: "up" if "now 3" in s.view.observation else "")
+    tasks = ["train-3", "train-0", "train-3"]
+    episodes = play(agent, counter_pool(), tasks, group_size=2)
+    assert [(e.group, e.member) for e in episodes] == [(g, m) for g in range(3) for m in range(2)]
+    assert [e.task_id for e in episodes] == [task for task in tasks for _ in range(2)]
+
+
+def test_a_step_holds_what_was_seen_before_the_action_and_what_was_paid_for_it():
+    decision = Decision("uu", True, "ok", "raw", (1, 2), (3,), (-0.5,), weight_version=4)
+    (episode,) = play(ScriptedAgent(lambda s: decision), counter_pool(), ["train-0"])
+    first = episode.steps[0]
+    assert first.observation.startswith("now ")
+    assert (first.prompt_ids, first.response_ids, first.logprobs) == ((1, 2), (3,), (-0.5,))
+    assert (first.response, first.action, first.valid, first.reason) == ("raw", "uu", True, "ok")
+    assert first.weight_version == 4
+    assert [step.index for step in episode.steps] == list(range(5))
+    start = int(first.observation.removeprefix("now "))
+    assert [s.observation for s in episode.steps] == [f"now {start + 2 * i}" for i in range(5)]
+
+
+def test_the_agent_sees_the_task_the_history_and_the_admissible_actions():
+    seen: list[Situation] = []
+
+    def look(situation: Situation) -> str:
+        seen.append(situation)
+        return "stay"
+
+    play(ScriptedAgent(look), counter_pool(free=False), ["train-2"])
+    last = seen[-1].view
+    assert last.task.startswith("to ")
+    assert (last.step, [turn.action for turn in last.history]) == (4, ["stay"] * 4)
+    assert last.admissible == ("up", "down", "stay")
+    assert seen[-1].info["task_id"] == "train-2"
+
+
+@pytest.mark.parametrize(
+    ("actions", "outcome", "length"),
+    [("u", Outcome.WON, 1), ("dddddd", Outcome.LOST, 1), ("", Outcome.TRUNCATED, 5)],
+)
+def test_an_episode_ends_as_its_environment_says(actions: str, outcome: Outcome, length: int):
+    (episode,) = play(ScriptedAgent(lambda s: actions), counter_pool(), ["train-0"])
+    assert (episode.outcome, len(episode.steps)) == (outcome, length)
+    assert episode.score == float(outcome is Outcome.WON)
+    assert (episode.task_type, episode.cause) == ("even", None)
+
+
+def test_a_win_at_the_step_limit_is_won_not_truncated():
+    def late(situation: Situation) -> str:
+        return "u" if situation.view.step == 4 else ""
+
+    (episode,) = play(ScriptedAgent(late), counter_pool(), ["train-0"])
+    assert (episode.outcome, len(episode.steps)) == (Outcome.WON, 5)
+
+
+def test_a_world_that_raises_ends_its_own_episode_and_the_group_goes_on():
+    envs = [Breaks(raising if member == 5 else None) for member in range(8)]
+    pool = GivenPool(envs)
+    episodes = play(ScriptedAgent(towards_target), pool, ["train-0"], group_size=8)
+    outcomes = [e.outcome for e in episodes]
+    assert outcomes == [Outcome.ERROR if m == 5 else Outcome.TRUNCATED for m in range(8)]
+    assert episodes[5].cause == "ConnectionError: the world fell apart"
+    assert len(episodes[5].steps) == 2
+    assert all(e.cause is None and len(e.steps) == 4 for m, e in enumerate(episodes) if m != 5)
+    # A broken environment is closed and never used again.
+    assert [env.closed for env in envs] == [m == 5 for m in range(8)]
+    assert len(pool.returned) == 7 and envs[5] not in pool.returned
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, None, "much"])
+def test_a_reward_that_is_no_finite_number_fails_the_episode_alone(reward: Any):
+    pool = GivenPool([Breaks(lambda: reward), Breaks(None)])
+    bad, good = play(ScriptedAgent(towards_target), pool, ["train-0"], group_size=2)
+    assert (bad.outcome, good.outcome) == (Outcome.ERROR, Outcome.TRUNCATED)
+    assert bad.cause is not None and bad.episode_return == 0.0
+
+
+def test_a_task_that_cannot_be_started_is_an_error_with_its_cause():
+    bad, good = play(ScriptedAgent(towards_target), counter_pool(), ["train-x", "train-0"])
+    assert bad.outcome is Outcome.ERROR and bad.steps == ()
+    assert bad.cause is not None and bad.cause.startswith("ValueError: invalid literal")
+    assert good.outcome is Outcome.WON
+
+
+def test_when_closing_a_broken_world_fails_too_the_first_cause_is_kept():
+    class Stuck(Breaks):
+        def close(self) -> None:
+            raise OSError("and does not close")
+
+    (episode,) = play(ScriptedAgent(towards_target), GivenPool([Stuck(raising)]), ["train-0"])
+    assert episode.cause == "ConnectionError: the world fell apart"
+
+
+def test_a_prompt_that_does_not_fit_ends_the_episode_as_overflow_without_a_step():
+    def overflow_at_two(situation: Situation) -> Decision:
+        if situation.view.step == 2:
+            return Decision(None, valid=False, reason="overflow", overflow=True)
+        return Decision("")
+
+    pool = GivenPool([Breaks(None)])
+    agent = ScriptedAgent(overflow_at_two)
+    (episode,) = play(agent, pool, ["train-0"], invalid_penalty=0.5)
+    assert (episode.outcome, len(episode.steps)) == (Outcome.OVERFLOW, 2)
+    assert episode.cause == "the prompt does not fit its token budget"
+    # Nothing was played, so nothing is paid for; the environment is sound and used again.
+    assert episode.episode_return == 0.0
+    assert len(pool.returned) == 1
+
+
+def test_the_penalty_is_paid_once_per_invalid_step():
+    replies = [Decision("", valid=False), Decision(None, valid=False), Decision("u", valid=True)]
+    agent = ScriptedAgent(lambda s: replies[s.view.step])
+    (episode,) = play(agent, counter_pool(), ["train-0"], invalid_penalty=0.25)
+    assert [step.reward for step in episode.steps] == [-0.25, -0.25, 1.0]
+    assert episode.score == 1.0
+
+
+def test_a_reply_without_an_action_is_played_as_the_empty_text():
+    actions = []
+
+    class Listens(CounterEnv):
+        def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+            actions.append(action)
+            return (*super().step(action)[:2], True, False, {})
+
+    play(ScriptedAgent(lambda s: Decision(None, valid=False)), GivenPool([Listens()]), ["train-0"])
+    assert actions == [""]
+
+
+def test_members_of_a_group_start_alike_and_other_seeds_start_elsewhere():
+    agent = ScriptedAgent(lambda s: "")
+
+    def starts(seed: int) -> list[str]:
+        episodes = play(agent, counter_pool(), ["train-0"] * 3, group_size=4, seed=(seed,))
+        return [e.steps[0].observation for e in episodes]
+
+    assert all(len(set(starts(seed))) == 1 for seed in range(5))
+    assert len({starts(seed)[0] for seed in range(20)}) == 4
+
+
+def test_equal_seeds_give_equal_episodes_and_every_tick_has_a_seed_of_its_own():
+    first, second = ScriptedAgent(towards_target), ScriptedAgent(towards_target)
+    tasks = ["train-0", "train-1"]
+    assert play(first, counter_pool(), tasks) == play(second, counter_pool(), tasks)
+    assert first.seeds == second.seeds
+    play(agent := ScriptedAgent(lambda s: ""), counter_pool(), tasks, seed=(7, 1))
+    assert agent.seeds == [(7, 1, tick) for tick in range(5)]
+
+
+@pytest.mark.parametrize("max_live", [1, 2, 3, 100, None])
+def test_how_many_are_in_flight_does_not_change_what_is_played(max_live: int | None):
+    agent = ScriptedAgent(lambda s: "u" if s.view.step else "")
+    tasks = [f"train-{i}" for i in range(5)]
+    episodes = play(agent, counter_pool(), tasks, max_live=max_live)
+    assert max(agent.asked) == min(max_live or 5, 5)
+    assert [(e.task_id, len(e.steps), e.outcome) for e in episodes] == [
+        (task, 2, Outcome.WON) for task in tasks
+    ]
+
+
+def test_progress_counts_up_to_all_episodes():
+    told: list[tuple[int, int]] = []
+    agent = ScriptedAgent(towards_target)
+    play(
+        agent,
+        counter_pool(broken=["train-1"]),
+        ["train-0", "train-1"],
+        group_size=2,
+        progress=lambda done, total: told.append((done, total)),
+    )
+    assert told[-1] == (4, 4)
+    assert told == sorted(told)
+
+
+def test_nobody_is_asked_when_there_is_nothing_to_play():
+    agent = ScriptedAgent(towards_target)
+    assert play(agent, counter_pool(), []) == []
+    assert agent.asked == []
