@@ -80,6 +80,28 @@ def tiny_model(seed: int = 0) -> Any:
         return Qwen2ForCausalLM(config).eval()
 
 
+def dropout_model() -> Any:
+    """Learned absolute positions and dropout: wrong positions or a training mode show at once."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    tokenizer = tiny_tokenizer()
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_embd=32,
+        n_layer=2,
+        n_head=2,
+        n_positions=128,
+        initializer_range=0.3,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return GPT2LMHeadModel(config)
+
+
 def save_tiny_model(path: Path, seed: int = 0) -> Path:
     """Writes model and tokenizer as a Hugging Face directory."""
     tiny_model(seed).save_pretrained(path)

@@ -13,7 +13,7 @@ import pytest
 from proxmo.errors import DataError, UsageError
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids, load_model
 from proxmo.training.batching import collate, reply_logprobs
-from tests.fakes import save_tiny_model, tiny_model, tiny_tokenizer
+from tests.fakes import dropout_model, save_tiny_model, tiny_model, tiny_tokenizer
 
 torch = pytest.importorskip("torch")
 
@@ -28,27 +28,6 @@ def tokenizer() -> Any:
 @pytest.fixture(scope="module")
 def prompts(tokenizer: Any) -> list[list[int]]:
     return [tokenizer(text)["input_ids"] for text in TEXTS]
-
-
-def dropout_model() -> Any:
-    """Learned absolute positions and dropout: wrong positions or a training mode show at once."""
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    tokenizer = tiny_tokenizer()
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_embd=32,
-        n_layer=2,
-        n_head=2,
-        n_positions=128,
-        initializer_range=0.3,
-        bos_token_id=None,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return GPT2LMHeadModel(config)
 
 
 def sample(model: Any, prompts: list[list[int]], **options: Any) -> list[Any]:

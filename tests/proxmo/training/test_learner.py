@@ -15,8 +15,7 @@ from proxmo.policies.transformers import TransformersPolicy
 from proxmo.training.batching import collate, reply_logprobs
 from proxmo.training.learner import Learner
 from proxmo.types import Step
-from tests.fakes import rng, tiny_model, tiny_tokenizer
-from tests.proxmo.policies.test_transformers import dropout_model
+from tests.fakes import dropout_model, rng, tiny_model, tiny_tokenizer
 
 torch = pytest.importorskip("torch")
 
