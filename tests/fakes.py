@@ -113,7 +113,7 @@ class CounterEnv(gymnasium.Env[str, str]):
     """A number to be moved to another: every "u" of an action counts up, every "d" down.
 
     The start is the task's number plus a random one of the environment's own generator, which the
-    seed of `reset` decides. `broken` tasks raise at their third step.
+    seed of `reset` decides. `broken` tasks raise at the step `broken_at`.
     """
 
     def __init__(
@@ -123,12 +123,14 @@ class CounterEnv(gymnasium.Env[str, str]):
         tasks: int = 5,
         free: bool = True,
         broken: Sequence[str] = (),
+        broken_at: int = 3,
         expert_action: bool = False,
     ) -> None:
         self.observation_space = TextSpace()
         self.action_space = TextSpace()
         self.free = free
         self.broken = broken
+        self.broken_at = broken_at
         self.expert_action = expert_action
 
     @classmethod
@@ -150,7 +152,7 @@ class CounterEnv(gymnasium.Env[str, str]):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         self.steps += 1
-        if self.task_id in self.broken and self.steps == 3:
+        if self.task_id in self.broken and self.steps == self.broken_at:
             raise ConnectionError("the world fell apart")
         self.number += action.count("u") - action.count("d")
         won, lost = self.number == self.target, self.number < 0
