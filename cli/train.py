@@ -101,6 +101,7 @@ def command(
         else _resumed(resume, presets, keys, assignments)
     )
     if dry_run:
+        _check(config)
         click.echo(dump_toml(config), nl=False)
         return DONE
     path = _run_directory(config, out) if resume is None else _same_directory(resume, out)
@@ -108,6 +109,16 @@ def command(
     _print(run, as_json=as_json)
     # A time budget that is used up is what was asked for; a Ctrl-C is not.
     return INCOMPLETE if stopped and not run.finished else DONE
+
+
+def _check(config: Config) -> None:
+    """Raise for an environment, method or data that does not exist."""
+    named = differing_keys(resolve(), config)
+    # What is built in exists; to find that out would cost the imports of numpy and gymnasium.
+    if any(key.startswith(("env.", "eval.split", "credit.")) for key in named):
+        from proxmo.training.request import check_request
+
+        check_request(config)
 
 
 def _keys(flags: dict[str, Any]) -> dict[str, Any]:

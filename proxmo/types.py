@@ -83,7 +83,7 @@ class Batch:
 
     @classmethod
     def from_episodes(cls, episodes: Sequence[Episode]) -> Batch:
-        """Lays out the steps of the episodes that can be learned from, so without those in ERROR."""
+        """Lays out the steps of the episodes that can be learned from, none of those in ERROR."""
         usable = [e for e in episodes if e.outcome is not Outcome.ERROR and e.steps]
         lengths = [len(e.steps) for e in usable]
         steps = tuple(step for e in usable for step in e.steps)

@@ -181,12 +181,22 @@ def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(ids)
 
 
+def check_context(model: Any, *, prompt_tokens: int, new_tokens: int) -> None:
+    """Raises UsageError when the longest prompt with its reply is longer than the model can read."""
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if context is not None and prompt_tokens + new_tokens > context:
+        raise UsageError(
+            f"prompts of {prompt_tokens} and replies of {new_tokens} tokens exceed the model's "
+            f"context of {context}; lower prompt.max_prompt_tokens or sampling.max_new_tokens"
+        )
+
+
 def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer from a directory or by hub id.
 
     Raises:
         DataError: when nothing can be loaded under that name.
-        UsageError: when the device is a GPU and there is none.
+        UsageError: when the device is a GPU that is not there.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -194,8 +204,10 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
-    if where.type == "cuda" and not torch.cuda.is_available():
-        raise UsageError(f"device is {device!r}, but torch sees no GPU; use cpu or auto")
+    if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
+        raise UsageError(
+            f"device is {device!r}, but torch sees {torch.cuda.device_count()} GPUs; use cpu or auto"
+        )
     chosen = ("bfloat16" if where.type == "cuda" else "float32") if dtype == "auto" else dtype
     if "/" in name and not name.count("/") == 1 and not Path(name).exists():
         raise DataError(f"model directory {name!r} does not exist")

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from proxmo.agents.prompts import PromptBuilder
 from proxmo.config import Config
 from proxmo.errors import RolloutError
 from proxmo.evaluation.runner import Evaluation, evaluate_agent
-from proxmo.policies.transformers import TransformersPolicy, load_model
+from proxmo.policies.transformers import TransformersPolicy, check_context, load_model
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
@@ -32,6 +31,7 @@ from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, sav
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model
+from proxmo.training.request import check_request, credit_options
 from proxmo.training.run_directory import RunDirectory
 from proxmo.types import Batch, Episode
 
@@ -66,7 +66,8 @@ class Trainer:
             limit.
 
     Raises:
-        UsageError: unknown environment or method, or a run directory that is in use.
+        UsageError: unknown environment or method, or a run directory that is in use; see
+            `check_request` for what else is checked.
         DataError: model or data cannot be loaded.
     """
 
@@ -84,9 +85,9 @@ class Trainer:
         self.deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
         self._stop = False
         # Whatever can be wrong with the request is found before anything is written or computed.
-        self._credit_options = _credit_options(config)
+        check_request(config)
+        self._credit_options = credit_options(config)
         self.pool = EnvPool(config.env)
-        self.pool.give_back(self.pool.take())
         self.tasks = proxmo_envs.task_set(
             config.env.id, config.env.split, config.env.data, **config.env.kwargs
         )
@@ -150,6 +151,11 @@ class Trainer:
         where = {"device": config.model.device, "dtype": config.model.dtype}
         self.model, self.tokenizer = load_model(
             source if saved is None else str(saved.path), **where
+        )
+        check_context(
+            self.model,
+            prompt_tokens=config.prompt.max_prompt_tokens,
+            new_tokens=config.sampling.max_new_tokens,
         )
         reference = None
         if config.optim.kl_coef > 0:
@@ -272,21 +278,3 @@ class Trainer:
             keep=self.config.checkpoint.keep,
             protect=self.directory.best_iteration(),
         )
-
-
-def _credit_options(config: Config) -> dict[str, Any]:
-    """The options of the configured method, tried on two rows so that a mistake shows at once."""
-    options = {"gamma": config.credit.gamma, **config.credit.options}
-    if "omega" in credit.method_options(config.credit.method):
-        options.setdefault("omega", config.credit.omega)
-    credit.assign(
-        config.credit.method,
-        group=[0, 0],
-        episode=[0, 1],
-        step=[0, 0],
-        reward=np.array([0.0, 1.0]),
-        success=[False, True],
-        state=["one place", "another place"],
-        **options,
-    )
-    return options

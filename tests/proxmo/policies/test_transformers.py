@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 
 from proxmo.errors import DataError, UsageError
-from proxmo.policies.transformers import TransformersPolicy, end_token_ids, load_model
+from proxmo.policies.transformers import (
+    TransformersPolicy,
+    check_context,
+    end_token_ids,
+    load_model,
+)
 from proxmo.training.batching import collate, reply_logprobs
 from tests.fakes import dropout_model, save_tiny_model, tiny_model, tiny_tokenizer
 
@@ -285,7 +290,12 @@ def test_a_model_that_does_not_exist_is_a_data_error(name: str):
         load_model(name, device="cpu")
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_asking_for_a_gpu_where_there_is_none_is_a_usage_error(tmp_path: Path):
-    with pytest.raises(UsageError, match="device is 'cuda:1', but torch sees no GPU"):
-        load_model(str(save_tiny_model(tmp_path)), device="cuda:1")
+def test_asking_for_a_gpu_that_is_not_there_is_a_usage_error(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"device is 'cuda:99', but torch sees \d+ GPUs"):
+        load_model(str(save_tiny_model(tmp_path)), device="cuda:99")
+
+
+def test_prompts_and_replies_that_exceed_the_models_context_are_a_usage_error():
+    check_context(tiny_model(), prompt_tokens=500, new_tokens=12)
+    with pytest.raises(UsageError, match=r"prompts of 500 and replies of 13 .* context of 512"):
+        check_context(tiny_model(), prompt_tokens=500, new_tokens=13)

@@ -447,6 +447,13 @@ def test_a_model_that_does_not_exist_leaves_no_run_behind(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_context_that_is_too_short_leaves_no_run_behind(model: Path, tmp_path: Path):
+    prompt = PromptConfig(style="terse", history=1, max_prompt_tokens=10_000)
+    with pytest.raises(UsageError, match="context of 512"):
+        run(counter_config(model, prompt=prompt), tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_new_run_does_not_go_where_something_is(model: Path, tmp_path: Path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="is not empty.*--resume"):

@@ -1,0 +1,50 @@
+"""Whether there can be a run as configured: found out before anything is computed or written.
+
+Imports neither torch nor transformers, so that a dry run can ask as well. What is left to loading
+is whether the model exists.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+
+import proxmo_envs
+from proxmo import credit
+from proxmo.config import Config
+from proxmo.rollout.environments import EnvPool
+
+
+def check_request(config: Config) -> None:
+    """Makes one environment, lists the tasks of both splits, and assigns credit to two steps.
+
+    Raises:
+        UsageError: unknown environment, method or option; options that do not fit.
+        MissingDependencyError: the method needs a package that is not installed.
+        ProxmoEnvError: data or split that the environment does not have.
+    """
+    credit_options(config)
+    with closing(EnvPool(config.env)) as pool:
+        pool.give_back(pool.take())
+    for split in (config.env.split, config.eval.split):
+        proxmo_envs.task_set(config.env.id, split, config.env.data, **config.env.kwargs)
+
+
+def credit_options(config: Config) -> dict[str, Any]:
+    """The options of the configured method, tried on two rows so that a mistake shows at once."""
+    options = {"gamma": config.credit.gamma, **config.credit.options}
+    if "omega" in credit.method_options(config.credit.method):
+        options.setdefault("omega", config.credit.omega)
+    credit.assign(
+        config.credit.method,
+        group=[0, 0],
+        episode=[0, 1],
+        step=[0, 0],
+        reward=np.array([0.0, 1.0]),
+        success=[False, True],
+        state=["one place", "another place"],
+        **options,
+    )
+    return options

@@ -1,0 +1,64 @@
+"""What is wrong with a request is found without computing anything."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from proxmo.config import Config, CreditConfig, EnvConfig, EvalConfig
+from proxmo.errors import ConfigError, UnknownNameError, UsageError
+from proxmo.training.request import check_request, credit_options
+from proxmo_envs import ProxmoEnvError
+from tests.fakes import COUNTER
+
+
+@pytest.mark.parametrize(
+    ("sections", "error", "text"),
+    [
+        ({"env": EnvConfig(id="ALFWorl-v0")}, UsageError, "Did you mean: `ALFWorld`"),
+        ({"env": EnvConfig(id="no_module:World-v0")}, UsageError, "unknown environment"),
+        ({"env": EnvConfig(kwargs={"size": 3})}, UsageError, "cannot be made with"),
+        ({"env": EnvConfig(data="/no/such/place")}, ProxmoEnvError, "/no/such/place"),
+        ({"env": EnvConfig(split="trane")}, ProxmoEnvError, "did you mean train"),
+        ({"eval": EvalConfig(split="valid")}, ProxmoEnvError, "did you mean valid_"),
+        ({"credit": CreditConfig(method="gigppo")}, UnknownNameError, "did you mean gigpo"),
+        ({"credit": CreditConfig(options={"taw": 1})}, ConfigError, "did you mean tau"),
+        ({"credit": CreditConfig(options={"tau": "warm"})}, ConfigError, "expected float"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+def test_a_request_that_cannot_be_met_is_refused(
+    sections: dict[str, Any], error: type[Exception], text: str
+):
+    with pytest.raises(error, match=text):
+        check_request(Config(**sections))
+
+
+@pytest.mark.parametrize("method", ["proxmo", "gigpo", "grpo"])
+def test_a_request_that_can_be_met_passes(method: str):
+    check_request(Config(credit=CreditConfig(method=method)))
+    check_request(Config(env=EnvConfig(id=COUNTER), credit=CreditConfig(method=method)))
+
+
+def test_a_method_gets_the_discount_and_the_step_weight_where_it_has_one():
+    config = CreditConfig(method="proxmo", gamma=0.5, omega=0.25, options={"tau": 0.2})
+    assert credit_options(Config(credit=config)) == {"gamma": 0.5, "omega": 0.25, "tau": 0.2}
+    assert credit_options(Config(credit=CreditConfig(method="grpo", omega=0.25))) == {"gamma": 0.95}
+
+
+def test_asking_imports_neither_torch_nor_transformers():
+    code = (
+        "import sys, json\n"
+        "from proxmo.config import Config\n"
+        "from proxmo.training.request import check_request\n"
+        "check_request(Config())\n"
+        "print(json.dumps([m for m in ('torch', 'transformers') if m in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert json.loads(done.stdout) == []
