@@ -182,7 +182,7 @@ def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
 
 
 def check_context(model: Any, *, prompt_tokens: int, new_tokens: int) -> None:
-    """Raises UsageError when the longest prompt with its reply is longer than the model can read."""
+    """Raises UsageError when the longest prompt and reply are more than the model can read."""
     context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if context is not None and prompt_tokens + new_tokens > context:
         raise UsageError(
@@ -204,10 +204,9 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
     )
-    if where.type == "cuda" and (where.index or 0) >= torch.cuda.device_count():
-        raise UsageError(
-            f"device is {device!r}, but torch sees {torch.cuda.device_count()} GPUs; use cpu or auto"
-        )
+    gpus = torch.cuda.device_count()
+    if where.type == "cuda" and (where.index or 0) >= gpus:
+        raise UsageError(f"device is {device!r}, but torch sees {gpus} GPUs; use cpu or auto")
     chosen = ("bfloat16" if where.type == "cuda" else "float32") if dtype == "auto" else dtype
     if "/" in name and not name.count("/") == 1 and not Path(name).exists():
         raise DataError(f"model directory {name!r} does not exist")
