@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
@@ -82,8 +83,8 @@ def iteration_line(history: History, metrics: Mapping[str, float]) -> str:
     if (success := success_text(metrics)) is not None:
         parts.append(f"success {success}")
     for key, label, write in COLUMNS:
-        if key in metrics:
-            parts.append(f"{label} {write(metrics[key])}")
+        if math.isfinite(value := metrics.get(key, math.nan)):
+            parts.append(f"{label} {write(value)}")
     if (left := history.time_left()) is not None:
         parts.append(f"left {duration(left)}")
     types = history.task_types()

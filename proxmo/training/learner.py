@@ -176,12 +176,12 @@ class Learner:
 
 
 def _means(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Token means of a few optimiser steps; nan where no token was looked at."""
+    """Token means of a few optimiser steps; nan for what no token was looked at for."""
     total = {name: sum(sums[name] for sums in rounds) for name in rounds[0]}
     trained = total["trained"] or float("nan")
     return {
         "loss/policy": total["policy"] / total["tokens"],
-        "loss/kl": total["kl"] / trained,
+        "loss/kl": total["kl"] / max(total["trained"], 1.0),
         "loss/entropy": total["entropy"] / trained,
         "loss/clip_fraction": total["clipped"] / trained,
         "loss/sampler_gap": total["sampler_gap"] / trained,

@@ -83,7 +83,7 @@ def test_an_iteration_is_one_line_with_everything_measured(clock: Clock):
 def test_what_was_not_measured_is_left_out_of_the_line(clock: Clock):
     lines, stream = plain(clock)
     clock.now = 3.0
-    lines.iteration({"loss/kl": 0.5}, 1, 2)
+    lines.iteration({"loss/kl": 0.5, "loss/entropy": float("nan")}, 1, 2)
     assert stream.getvalue() == "iteration 1/2  KL 0.5000  left 0:03\n"
 
 
