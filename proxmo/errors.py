@@ -1,4 +1,4 @@
-"""The one tree of errors a user of proxmo can meet: each text says what came, what was expected, what to do."""
+"""The errors a user of proxmo can meet; each says what came, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class ProxmoError(Exception):
-    """Base of every error proxmo raises on purpose; the CLI prints it as one line and exits with 1."""
+    """Base of every error proxmo raises on purpose; the CLI prints one line and exits with 1."""
 
 
 class UsageError(ProxmoError):
