@@ -209,6 +209,24 @@ def test_what_was_done_after_the_last_checkpoint_is_forgotten_and_done_again(
     assert evaluated(out) == [0, 6]
 
 
+def test_a_run_that_died_before_its_first_checkpoint_starts_again(
+    uninterrupted: Run, model: Path, tmp_path: Path
+):
+    config, out = counter_config(model, **FULL), tmp_path / "run"
+    rare = replace(config, checkpoint=CheckpointConfig(every=100))
+
+    class Dies(Listener):
+        def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(rare, out, listener=Dies())
+    assert evaluated(out) == [0] and len(rows(out)) == 1
+    run(config, out, resume=True)
+    assert_same_run(uninterrupted.path, out)
+    assert evaluated(out) == [0, 6]
+
+
 # Forks trainers from a process that has loaded everything and computed nothing, and kills them.
 KILLED = """
 import os, random, signal, sys, time
