@@ -35,7 +35,7 @@ class SftConfig:
 
 
 def sft_loss(model: Any, batch: TokenBatch, *, prompt_weight: float) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy of the reply tokens plus `prompt_weight` times that of the prompt tokens; and the former alone."""
+    """Cross-entropy of replies plus `prompt_weight` times that of prompts; the former alone."""
     import torch
 
     logits = model(
@@ -110,10 +110,11 @@ def _rate(config: SftConfig, step: int) -> float:
 
 
 def _optimizers(model: Any, config: SftConfig) -> list[torch.optim.Optimizer]:
-    """AdamW, or Muon (Jordan et al. 2024) for the weight matrices between embedding and head and AdamW for the rest."""
+    """AdamW; with `muon_lr`, Muon (Jordan et al. 2024) for all matrices but embedding and head."""
     import torch
 
-    matrices, others = [], []
+    matrices: list[torch.nn.Parameter] = []
+    others: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
         hidden = parameter.ndim == 2 and "embed" not in name and "lm_head" not in name
         (matrices if hidden and config.muon_lr is not None else others).append(parameter)
