@@ -80,9 +80,8 @@ def _think_turn(number: int, turn: Turn) -> str:
 
 
 def terse_text(view: View) -> str:
-    """Writes the end of a transcript and the list to copy the action from.
+    """Writes the end of a transcript, the list to copy the action from, and the task.
 
-        task: put a mug in desk.
         >go to shelf 1
         You arrive at shelf 1. On the shelf 1, you see a mug 1.
         >take mug 1 from shelf 1
@@ -90,9 +89,11 @@ def terse_text(view: View) -> str:
         can:
         go to bed 1
         go to desk 1
+        task: put a mug in desk.
 
     An action is followed by what it led to, so the observation before the oldest remembered action
-    is left out. In front of every action stands a newline or ">", never a blank: byte-level
+    is left out. The task stands last, always as far from the reply: a small model finds it there
+    with less training. In front of every action stands a newline or ">", never a blank: byte-level
     tokenizers then split it into the very tokens of the reply, and a model that has learned to copy
     can copy it.
     """
@@ -102,7 +103,7 @@ def terse_text(view: View) -> str:
     else:
         past = results
     possible = ["can:", *view.admissible] if view.admissible else []
-    return "\n".join([f"task: {view.task}", *past, *possible])
+    return "\n".join([*past, *possible, f"task: {view.task}"])
 
 
 LAYOUTS = {

@@ -51,6 +51,22 @@ _SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
 }
 
 
+# What rooms of few kinds are furnished with and what lies in them: enough for every task type, few
+# enough for a model that meets each word for the first time.
+_FEW_FURNITURE: Final = {
+    "kitchen": "fridge microwave sinkbasin countertop cabinet drawer garbagecan",
+    "livingroom": "sofa sidetable coffeetable drawer shelf cabinet",
+    "bedroom": "bed desk sidetable drawer shelf garbagecan",
+    "bathroom": "sinkbasin toilet cabinet countertop drawer garbagecan",
+}
+_FEW_THINGS: Final = {
+    "kitchen": "apple egg potato tomato mug plate",
+    "livingroom": "book creditcard keychain pillow remotecontrol desklamp",
+    "bedroom": "book cd creditcard keychain pen desklamp",
+    "bathroom": "candle cloth soapbar spraybottle toiletpaper",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Difficulty:
     """How large and how messy generated rooms are; ranges are inclusive."""
@@ -67,10 +83,12 @@ class Difficulty:
     official: bool
     # Steps that a search in likely places first may need to see a target.
     search_steps: int
+    # Only a few kinds of furniture and things?
+    few_kinds: bool = False
 
 
 SETTINGS: Final[dict[str, Difficulty]] = {
-    "tiny": Difficulty((7, 9), (6, 9), 2, 0.0, False, False, 12),
+    "tiny": Difficulty((5, 7), (4, 7), 2, 0.0, False, False, 12, few_kinds=True),
     "small": Difficulty((11, 16), (12, 20), 4, 0.1, True, False, 18),
     "default": Difficulty((6, 54), (17, 73), None, 0.17, True, True, 26),
 }
@@ -148,6 +166,7 @@ class Layout:
     positions: tuple[tuple[float, float, float], ...]
     starts: tuple[str, ...]
     search_steps: int
+    few_kinds: bool
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -158,6 +177,8 @@ class Layout:
     def spots(self) -> dict[str, Spots]:
         """Return where each kind of thing may lie; kinds without a spot are left out."""
         rates = frequencies.LIES[self.room]
+        if self.few_kinds:
+            rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room].split()}
         found = {kind: self._spots(by_furniture) for kind, by_furniture in rates.items()}
         return {kind: spots for kind, spots in found.items() if spots.receptacles}
 
@@ -240,13 +261,15 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
     counts: Counter[str] = Counter()
     if settings.most_alike is None:
         counts.update({kind: draws.pick(numbers) for kind, numbers in deciles.items()})
+    allowed = set(_FEW_FURNITURE[room].split() if settings.few_kinds else deciles)
     for kinds in _ESSENTIAL[room]:
-        if not any(counts[kind] for kind in kinds.split("|")):
-            counts[draws.pick(kinds.split("|"))] += 1
+        choices = [kind for kind in kinds.split("|") if kind in allowed]
+        if not any(counts[kind] for kind in choices):
+            counts[draws.pick(choices)] += 1
     low, high = settings.furniture
     size = low if settings.most_alike is None else draws.between((low, high))
     # Each kind as often as official rooms have it.
-    often = [kind for kind, numbers in deciles.items() for n in numbers if n]
+    often = [kind for kind, numbers in deciles.items() for n in numbers if n and kind in allowed]
     while counts.total() < size:
         kind = draws.pick(often)
         most = max(deciles[kind])
@@ -289,6 +312,7 @@ def _furnish(draws: Draws, room: str, kinds: list[str], settings: Difficulty) ->
         positions=tuple(position for _, position in pieces),
         starts=tuple(_location(x, z, draws.below(4), 30) for x, z in free),
         search_steps=settings.search_steps,
+        few_kinds=settings.few_kinds,
     )
 
 

@@ -40,7 +40,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nothing = SftConfig(steps=1, batch_size=2)
     size = TinyConfig(layers=1, hidden=32, heads=2, kv_heads=1, intermediate=32, games=6)
     target = tmp_path_factory.mktemp("models") / "untrained"
-    size = replace(size, copy=nothing, imitation=nothing)
+    size = replace(size, imitation=nothing)
     build_tiny(target, TINY.env, TINY.prompt, size, lambda *args, **kwargs: None)
     return target
 

@@ -39,24 +39,24 @@ def message(prompt) -> str:
 def test_the_first_terse_prompt_is_task_room_and_actions(tokenizer):
     prompt = builder(tokenizer, "terse").build(FIRST)
     assert message(prompt).split("\n") == [
-        f"task: {TASK}",
         "now: You are in the middle of a room.",
         "can:",
         "examine bed 1",
         "go to desk 1",
+        f"task: {TASK}",
     ]
     assert prompt.cuts == ()
 
 
 def test_a_later_terse_prompt_continues_the_transcript(tokenizer):
     assert message(builder(tokenizer, "terse").build(later(3))).split("\n") == [
-        f"task: {TASK}",
         ">go to desk 2",
         "place 3.",
         ">go to desk 3",
         "now: You are here.",
         "can:",
         "go to desk 99",
+        f"task: {TASK}",
     ]
 
 
@@ -101,7 +101,7 @@ def test_a_view_may_hold_only_the_last_turns(tokenizer):
 def test_a_turn_whose_reply_held_no_action_is_shown_as_such(tokenizer):
     view = replace(later(1), history=[Turn("place 1.", "")])
     assert "[1] You did: (nothing" in message(builder(tokenizer, "think").build(view))
-    assert "\n>\nnow: You are here." in message(builder(tokenizer, "terse").build(view))
+    assert ">\nnow: You are here." in message(builder(tokenizer, "terse").build(view))
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -180,8 +180,8 @@ def test_with_64_tokens_and_an_observation_of_5000_words_task_and_actions_surviv
     view = replace(later(5), observation="word " * 5000)
     prompt = narrow(tokenizer, "terse", view, 64)
     assert prompt.cuts == (Cut.HISTORY, Cut.OBSERVATION)
-    assert message(prompt).startswith(f"task: {TASK}\nnow: word")
-    assert message(prompt).endswith("word\ncan:\ngo to desk 99")
+    assert message(prompt).startswith("now: word")
+    assert message(prompt).endswith(f"word\ncan:\ngo to desk 99\ntask: {TASK}")
 
 
 def test_a_cut_never_shortens_a_number(tokenizer):
@@ -250,7 +250,7 @@ def test_the_ids_are_those_of_the_chat_template(make_tokenizer, template, style)
 
 def test_a_base_model_gets_the_message_and_starts_on_a_new_line(make_tokenizer):
     prompt = builder(make_tokenizer(None), "terse").build(FIRST)
-    assert prompt.text.startswith("task: ") and prompt.text.endswith("go to desk 1\n")
+    assert prompt.text.startswith("now: ") and prompt.text.endswith(f"task: {TASK}\n")
     assert make_tokenizer(None)(prompt.text)["input_ids"] == prompt.ids
     assert prompt.ids[0] == make_tokenizer(None).convert_tokens_to_ids("<s>")
 
