@@ -102,7 +102,7 @@ class Trainer:
     def run(self) -> Run:
         """Trains to the last iteration, or to a stop, and returns what was reached."""
         total = self.config.optim.iterations
-        with closing(self.pool):
+        with closing(self.pool), self.directory:
             self._prepare()
             if not self.directory.evaluations():
                 self._evaluate()

@@ -19,6 +19,8 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
+
 from proxmo.config import Config
 from proxmo.config_loading import dump_toml
 from proxmo.errors import CheckpointError, DataError, UsageError
@@ -60,23 +62,42 @@ class RunDirectory:
                 f"{str(path)!r} holds no run to resume: expected config.toml and checkpoints/ in it"
             )
         self._resume = resume
+        self._lock = FileLock(path / ".lock")
         self.initial = path / "initial_model"
         self.metrics = JsonlSink(path / "metrics.jsonl")
 
     def create(self) -> None:
-        """Makes the directory and writes what the run is; before this no file has changed."""
+        """Makes the directory and writes what the run is; before this no file has changed.
+
+        From here to the end of the `with` block (or of the process) no other process can have the
+        directory.
+        """
         try:
             (self.path / "episodes").mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
             (self.path / "checkpoints").mkdir(exist_ok=True)
             replace_text(self.path / "config.toml", dump_toml(self.config))
             if not self._resume:
                 replace_text(
                     self.path / "run.json", json.dumps(self._provenance(), indent=2) + "\n"
                 )
+        except Timeout as cause:
+            raise UsageError(
+                f"{str(self.path)!r} is in use by another process; wait for it or choose another "
+                "--out"
+            ) from cause
         except OSError as cause:
             raise DataError(
                 f"cannot write the run directory {str(self.path)!r}: {cause}"
             ) from cause
+
+    def __enter__(self) -> RunDirectory:
+        """Nothing is taken yet: `create` does that once it is known what the run starts from."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Lets others have the directory."""
+        self._lock.release()
 
     def _provenance(self) -> dict[str, Any]:
         versions = {}

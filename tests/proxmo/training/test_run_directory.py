@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxmo.config_loading import load_toml
-from proxmo.errors import CheckpointError, DataError
+from proxmo.errors import CheckpointError, DataError, UsageError
 from proxmo.evaluation.runner import Evaluation, TypeResult
 from proxmo.training.checkpoint import STATE_FILE
 from proxmo.training.run_directory import RunDirectory, replace_text
@@ -40,7 +40,8 @@ def evaluation(wins: int) -> Evaluation:
 @pytest.fixture
 def directory(tmp_path: Path) -> RunDirectory:
     made = RunDirectory(tmp_path / "run", CONFIG, resume=False)
-    made.create()
+    with made:
+        made.create()
     return made
 
 
@@ -68,6 +69,16 @@ def test_a_resumed_run_keeps_the_story_of_its_beginning_and_takes_the_new_config
     again.create()
     assert (directory.path / "run.json").read_text() == first
     assert load_toml(directory.path / "config.toml") == longer
+
+
+def test_only_one_process_at_a_time_has_a_directory(tmp_path: Path):
+    first = RunDirectory(tmp_path / "run", CONFIG, resume=False)
+    second = RunDirectory(tmp_path / "run", CONFIG, resume=False)
+    with first:
+        first.create()
+        with pytest.raises(UsageError, match="in use by another process"):
+            second.create()
+    second.create()
 
 
 def test_a_directory_that_cannot_be_written_is_a_data_error(tmp_path: Path):
