@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 from datetime import datetime
 from pathlib import Path
@@ -94,6 +95,8 @@ def command(
     With --model the defaults are those of the paper (arXiv 2602.19225). Ctrl-C finishes the step,
     saves and prints the command that continues.
     """
+    if minutes is not None and not math.isfinite(minutes):
+        raise UsageError(f"--minutes is {minutes}; expected a number above 0")
     keys = _keys(flags)
     config = (
         resolve(presets, keys, assignments)

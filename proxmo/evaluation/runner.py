@@ -210,7 +210,7 @@ def evaluate_checkpoint(
 def evaluate_policy(
     policy: str,
     *,
-    env: str,
+    env: str = "ALFWorld-v0",
     split: str = "valid_unseen",
     data: str | None = None,
     episodes: int | None = None,

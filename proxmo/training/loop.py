@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -112,16 +113,22 @@ class Trainer:
                 self._evaluate()
             if self._saved != self.iteration:
                 self._save()
-        evaluations = [evaluation for _, evaluation in self.directory.evaluations()]
+        measured = self.directory.evaluations()
         return Run(
             path=self.directory.path,
             iterations_done=self.iteration,
-            finished=self.iteration >= total,
+            finished=self.iteration >= total and measured[-1][0] == self.iteration,
             checkpoint=self.directory.checkpoint_path(self.iteration),
             metrics=metrics,
-            before=evaluations[0],
-            after=evaluations[-1] if len(evaluations) > 1 else None,
+            before=measured[0][1],
+            after=measured[-1][1] if len(measured) > 1 else None,
         )
+
+    def _warm_start_phase(self, name: str, **details: Any) -> None:
+        """Reports the warm start; a stop ends it at once, as there is nothing to save yet."""
+        if self._stop:
+            raise KeyboardInterrupt
+        self.listener.phase(name, **details)
 
     def _train(self, total: int) -> dict[str, float]:
         """Iterates, measures and saves as often as asked; returns the last iteration's metrics."""
@@ -146,7 +153,7 @@ class Trainer:
         """Loads model, reference and optimiser: the first ones, or those of the last checkpoint."""
         config = self.config
         saved = latest_checkpoint(self.directory.path) if self.resume else None
-        source = initial_model(config, self.directory, self.listener)
+        source = initial_model(config, self.directory, self._warm_start_phase)
         self.listener.phase("loading model", text=source if saved is None else str(saved.path))
         where = {"device": config.model.device, "dtype": config.model.dtype}
         self.model, self.tokenizer = load_model(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxmo.config import Config
-from proxmo.reporting.listener import Listener
 
 if TYPE_CHECKING:
     from proxmo.training.run_directory import RunDirectory
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 EMBEDDED = "tiny"
 
 
-def initial_model(config: Config, directory: RunDirectory, listener: Listener) -> str:
+def initial_model(config: Config, directory: RunDirectory, progress: Callable[..., None]) -> str:
     """Returns the directory or hub id of the initial model.
 
     The embedded one is built first; a run keeps a copy of it, so that resuming needs no cache.
@@ -24,4 +24,4 @@ def initial_model(config: Config, directory: RunDirectory, listener: Listener) -
         return str(directory.initial)
     from proxmo.training.tiny import TinyConfig, tiny_model_path
 
-    return str(tiny_model_path(config.env, config.prompt, TinyConfig(), listener.phase))
+    return str(tiny_model_path(config.env, config.prompt, TinyConfig(), progress))

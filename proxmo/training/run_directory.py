@@ -61,6 +61,9 @@ class RunDirectory:
             raise UsageError(
                 f"{str(path)!r} holds no run to resume: expected config.toml and checkpoints/ in it"
             )
+        parent = next(p for p in (path, *path.absolute().parents) if p.exists())
+        if parent.is_dir() and not os.access(parent, os.W_OK):
+            raise DataError(f"cannot write the run directory {str(path)!r}: {parent} is read-only")
         self._resume = resume
         self._lock = FileLock(path / ".lock")
         self.initial = path / "initial_model"

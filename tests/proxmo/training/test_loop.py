@@ -25,6 +25,7 @@ from proxmo.config import (
     OptimConfig,
     PromptConfig,
 )
+from proxmo.config_loading import resolve
 from proxmo.errors import ConfigError, DataError, RolloutError, UnknownNameError, UsageError
 from proxmo.reporting.listener import Listener
 from proxmo.reporting.sinks import read_rows
@@ -312,11 +313,22 @@ def test_a_run_stopped_in_its_last_iteration_is_measured_when_it_is_resumed(
 ):
     config, out = iterations(counter_config(model), 2), tmp_path / "run"
     stopped = stopped_at(2, config, out)
-    assert (stopped.iterations_done, stopped.finished, stopped.after) == (2, True, None)
+    assert (stopped.iterations_done, stopped.finished, stopped.after) == (2, False, None)
     resumed = run(config, out, resume=True)
     assert resumed.after is not None
     assert evaluated(out) == [0, 2]
     assert len(rows(out)) == 2
+
+
+def test_a_stop_during_the_warm_start_ends_it_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PROXMO_CACHE", str(tmp_path / "cache"))
+    trainer = Trainer(resolve(), out=tmp_path / "run")
+    trainer.request_stop()
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    assert not (tmp_path / "run").exists() and not (tmp_path / "cache").exists()
 
 
 def test_a_run_without_time_saves_where_it_stands(model: Path, tmp_path: Path):
