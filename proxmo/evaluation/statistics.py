@@ -1,21 +1,9 @@
-"""How sure a measured number is: intervals for success rates and for means."""
+"""How sure a measured success rate is."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TYPE_CHECKING
-
-import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
-# Draws held in memory at once (8 bytes each).
-_CHUNK_DRAWS = 2_000_000
 
 
 def wilson_interval(wins: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -49,66 +37,6 @@ def wilson_interval(wins: int, n: int, confidence: float = 0.95) -> tuple[float,
     low = 0.0 if wins == 0 else (centre - half) / (1.0 + spread)
     high = 1.0 if wins == n else (centre + half) / (1.0 + spread)
     return low, high
-
-
-def bootstrap_interval(
-    values: Sequence[float] | NDArray[np.float64],
-    rng: np.random.Generator,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-) -> tuple[float, float]:
-    """Returns the percentile bootstrap interval of a mean (scores, returns, episode lengths).
-
-    Draws `resamples` times as many values as there are, with replacement, and takes the quantiles
-    of the means. One value says nothing of the spread: the interval is then that value.
-
-    Args:
-        values: (E,) finite numbers, one per independent episode; none gives (-inf, inf).
-        rng: The caller's generator; equal generators give equal intervals.
-        confidence: Coverage, strictly between 0 and 1.
-        resamples: How many means are drawn.
-
-    Raises:
-        ValueError: An argument is outside its range, or a value is not finite.
-    """
-    sample = np.asarray(values, dtype=np.float64)
-    if sample.ndim != 1 or not np.isfinite(sample).all():
-        raise ValueError(f"expected a row of finite numbers, got shape {sample.shape}: {sample!r}")
-    if resamples < 1:
-        raise ValueError(f"got {resamples} resamples, expected at least 1")
-    tail = _tail(confidence)
-    if not len(sample):
-        return -math.inf, math.inf
-    rows = max(1, _CHUNK_DRAWS // len(sample))
-    means = [
-        sample[rng.integers(len(sample), size=(min(rows, resamples - done), len(sample)))].mean(1)
-        for done in range(0, resamples, rows)
-    ]
-    low, high = np.quantile(np.concatenate(means), [tail, 1.0 - tail])
-    return float(low), float(high)
-
-
-@dataclass(frozen=True, slots=True)
-class Proportion:
-    """So many wins in so many episodes."""
-
-    wins: int
-    n: int
-
-    @property
-    def rate(self) -> float:
-        """Success rate; NaN without episodes."""
-        return self.wins / self.n if self.n else math.nan
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Wilson's interval of the rate."""
-        return wilson_interval(self.wins, self.n, confidence)
-
-    def __str__(self) -> str:
-        """For example `62.5 % [30.6, 86.3] (5/8)`, the 95 % interval in brackets."""
-        low, high = self.interval()
-        rate = f"{100 * self.rate:.1f} %" if self.n else "-"
-        return f"{rate} [{100 * low:.1f}, {100 * high:.1f}] ({self.wins}/{self.n})"
 
 
 def _tail(confidence: float) -> float:

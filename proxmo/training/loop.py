@@ -255,7 +255,7 @@ class Trainer:
             progress=lambda done, total: self.listener.phase("rollout", done=done, total=total),
         )
 
-    def _evaluate(self) -> Evaluation:
+    def _evaluate(self) -> None:
         """Plays the validation tasks with the current weights and records the result."""
         evaluation = evaluate_agent(
             self._agent(self.config.eval.temperature),
@@ -267,7 +267,6 @@ class Trainer:
         )
         self.directory.record_evaluation(self.iteration, evaluation)
         self.listener.evaluation(evaluation.to_json())
-        return evaluation
 
     def _save(self) -> None:
         self.listener.phase("saving", text=f"step_{self.iteration}")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import inspect
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -38,25 +37,14 @@ CHAT_TEMPLATE = (
 )
 # Enough for the admissible lists of an episode or two.
 REMEMBERED_ACTIONS = 200
-# What the cached model is a function of, besides the settings: a change in any of these makes a new
-# one.
+# The code the cached model is a function of, besides the settings: modules, and packages whole, so
+# that a file added to one of them cannot be forgotten here.
 SOURCES = (
-    "proxmo.training.tiny",
-    "proxmo.training.sft",
+    "proxmo.agents",
     "proxmo.training.batching",
-    "proxmo.agents.chat",
-    "proxmo.agents.layouts",
-    "proxmo.agents.prompts",
-    "proxmo_envs.alfworld.env",
-    "proxmo_envs.alfworld.frequencies",
-    "proxmo_envs.alfworld.generator",
-    "proxmo_envs.alfworld.layouts",
-    "proxmo_envs.alfworld.planner",
-    "proxmo_envs.alfworld.room",
-    "proxmo_envs.alfworld.vocabulary",
-    "proxmo_envs.alfworld.expert",
-    "proxmo_envs.alfworld.text",
-    "proxmo_envs.alfworld.world",
+    "proxmo.training.sft",
+    "proxmo.training.tiny",
+    "proxmo_envs.alfworld",
 )
 
 
@@ -112,7 +100,9 @@ def cache_directory() -> Path:
 def _fingerprint(env: EnvConfig, prompt: PromptConfig, config: TinyConfig) -> str:
     digest = hashlib.sha256(repr((env, prompt, asdict(config))).encode())
     for name in SOURCES:
-        digest.update(inspect.getsource(importlib.import_module(name)).encode())
+        path = Path(str(importlib.import_module(name).__file__))
+        for source in sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]:
+            digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
 

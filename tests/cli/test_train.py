@@ -42,6 +42,12 @@ def test_a_dry_run_prints_the_resolved_configuration_and_touches_nothing(
     assert load_toml(tmp_path / "config.toml") == resolve(["smoke"], {}, ["optim.lr=0.5"])
 
 
+@pytest.mark.parametrize("minutes", ["nan", "inf"])
+def test_a_time_limit_that_never_comes_is_refused(proxmo, trainer, minutes: str):
+    done = proxmo("train", "--minutes", minutes, "--out", "a")
+    assert done.code == 2 and f"--minutes is {minutes}" in done.err
+
+
 def test_the_run_directory_is_named_after_environment_method_and_seed(proxmo, trainer):
     proxmo("train", "--env", "proxmo_envs:ALFWorld-v0", "--method", "gigpo", "--seed", "3")
     out = trainer.arguments["out"]

@@ -88,6 +88,14 @@ def test_a_directory_that_cannot_be_written_is_a_data_error(tmp_path: Path):
         made.create()
 
 
+def test_a_read_only_place_is_refused_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write everywhere
+    with pytest.raises(DataError, match=f"{tmp_path.name} is read-only"):
+        RunDirectory(tmp_path / "new" / "run", CONFIG, resume=False)
+
+
 def test_the_best_iteration_is_the_latest_of_the_most_successful(directory: RunDirectory):
     assert directory.best_iteration() is None
     for iteration, wins in ((0, 2), (5, 7), (10, 4), (15, 7), (20, 1)):
