@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -15,11 +14,14 @@ from collections.abc import Sequence
 import click
 
 from .failures import FAILED, INCOMPLETE, report, usage_line
+from .lazy import CONTEXT, LazyGroup
 
 # name -> module and one line of help; the module is imported when the command is used.
 _COMMANDS = {
     "train": ("train", "Train an agent by reinforcement learning."),
     "eval": ("evaluate", "Measure the success of a checkpoint, the expert or a random player."),
+    "data": ("data", "Prepare the tasks of an environment."),
+    "bench": ("bench", "Measure the speed of a part, beside what it replaces."),
     "doctor": ("doctor", "Check what is installed and whether it works."),
 }
 
@@ -36,41 +38,8 @@ _ENVIRONMENT = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports only the one that is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the help."""
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
-        if cmd_name not in _COMMANDS:
-            return None
-        module = importlib.import_module(f".{_COMMANDS[cmd_name][0]}", __package__)
-        command: click.Command = module.command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or propose the ones with a near name."""
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from proxmo.errors import UnknownNameError
-
-            raise UnknownNameError("command", args[0], _COMMANDS)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
-
-
 @click.group(
-    cls=LazyGroup,
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    cls=LazyGroup, modules=_COMMANDS, invoke_without_command=True, context_settings=CONTEXT
 )
 @click.version_option(package_name="proxmo", message="proxmo %(version)s")
 @click.pass_context

@@ -1,0 +1,15 @@
+"""`proxmo bench`: speed, as ratios measured side by side in one run."""
+
+from __future__ import annotations
+
+import click
+
+from .lazy import CONTEXT, LazyGroup
+
+# name -> module and one line of help, as in `main`.
+_COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+@click.group("bench", cls=LazyGroup, modules=_COMMANDS, kind="benchmark", context_settings=CONTEXT)
+def command() -> None:
+    """Measure the speed of a part, beside what it replaces."""

@@ -1,0 +1,1 @@
+"""A web shop for language agents: catalogue, search, goals, reward, pages; Flask only in `app`."""
