@@ -19,9 +19,9 @@ class Product:
         query: the phrase it was crawled by, lower case.
         product_category: path of categories, parted by " › ".
         attributes: what a goal may ask for.
-        pricing: numbers of the price tag: one, or the two ends of a range; (100.0,) without a price.
+        pricing: numbers of the price tag: one, or two of a range; (100.0,) without a price.
         price_tag: the price as it is shown, "$12.5" or "$27.0 to $33.98".
-        purchase_price: what it costs when bought, drawn once from the range; the agent never sees it.
+        purchase_price: what it costs when bought, drawn once from the range and never shown.
         options: option name -> its values, in the order shown; both lower case.
         option_images: option value -> address of a picture, where there is one.
         image: address of the main picture, may be empty.
