@@ -32,6 +32,7 @@ from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, sav
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model
+from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
 from proxmo.training.request import check_request, credit_options
 from proxmo.training.run_directory import RunDirectory
 from proxmo.types import Batch, Episode
@@ -218,9 +219,10 @@ class Trainer:
             step=batch.index,
             reward=batch.reward,
             success=batch.success,
-            state=batch.states,
+            state=self._states(batch),
             **self._credit_options,
         )
+        credited = time.monotonic()
         metrics = rollout_metrics(episodes) | dict(assigned.diagnostics)
         metrics |= self.learner.update(
             batch.steps,
@@ -232,6 +234,8 @@ class Trainer:
         tokens = sum(len(s.prompt_ids) + len(s.response_ids) for s in batch.steps)
         metrics |= {
             "time/rollout_s": played - started,
+            "time/credit_s": credited - played,
+            "time/credit_share": (credited - played) / (ended - started),
             "time/training_s": ended - played,
             "time/iteration_s": ended - started,
             "speed/tokens_per_s": tokens / (ended - started),
@@ -239,6 +243,17 @@ class Trainer:
         self.directory.record_iteration(self.iteration + 1, metrics, episodes, assigned)
         self.listener.iteration(metrics, self.iteration + 1, config.optim.iterations)
         return metrics
+
+    def _states(self, batch: Batch) -> Any:
+        """What the credit compares: observations, or the policy's own view of the prompts."""
+        if not needs_policy(self._credit_options):
+            return batch.states
+        return prompt_embeddings(
+            self.model,
+            [step.prompt_ids for step in batch.steps],
+            pad_id=self.tokenizer.pad_token_id,
+            token_budget=self.config.optim.micro_batch_tokens,
+        )
 
     def _rollout(self) -> list[Episode]:
         config = self.config.rollout

@@ -15,6 +15,7 @@ import proxmo_envs
 from proxmo import credit
 from proxmo.config import Config
 from proxmo.rollout.environments import EnvPool
+from proxmo.training.prompt_embeddings import needs_policy
 
 
 def check_request(config: Config) -> None:
@@ -44,7 +45,7 @@ def credit_options(config: Config) -> dict[str, Any]:
         step=[0, 0],
         reward=np.array([0.0, 1.0]),
         success=[False, True],
-        state=["one place", "another place"],
+        state=np.eye(2) if needs_policy(options) else ["one place", "another place"],
         **options,
     )
     return options

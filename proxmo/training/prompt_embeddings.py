@@ -1,0 +1,55 @@
+"""The embedding "policy": a state is what the policy itself makes of the prompt it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxmo.training.batching import Sample, collate, micro_batches
+
+
+def needs_policy(options: Mapping[str, Any]) -> bool:
+    """Whether options of a credit method compare states by hidden states of the policy."""
+    return "policy" in (options.get("embedding"), options.get("matcher"))
+
+
+def prompt_embeddings(
+    model: Any, prompts: Sequence[Sequence[int]], *, pad_id: int, token_budget: int
+) -> NDArray[np.float32]:
+    """Mean over the prompt's tokens of the last hidden states, without a gradient.
+
+    Equal prompts are read once. The output head is not run: only its input is wanted.
+
+    Args:
+        model: causal language model of transformers.
+        prompts: token ids of S prompts, none empty.
+        pad_id: padding token.
+        token_budget: most tokens (padding included) in one forward pass.
+
+    Returns:
+        (S, D), D the width of the model.
+    """
+    import torch
+
+    distinct = list(dict.fromkeys(tuple(prompt) for prompt in prompts))
+    place = {prompt: row for row, prompt in enumerate(distinct)}
+    samples: list[Sample] = [(prompt, ()) for prompt in distinct]
+    found = np.zeros((len(distinct), model.config.get_text_config().hidden_size), np.float32)
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        for rows in micro_batches(samples, range(len(samples)), token_budget=token_budget):
+            batch = collate([samples[row] for row in rows], pad_id=pad_id, device=model.device)
+            hidden = model.base_model(
+                input_ids=batch.ids,
+                attention_mask=batch.attention,
+                position_ids=batch.positions,
+                use_cache=False,
+            ).last_hidden_state.float()
+            mask = batch.attention.unsqueeze(-1)
+            found[rows] = ((hidden * mask).sum(1) / mask.sum(1)).cpu().numpy()
+    model.train(was_training)
+    return found[[place[tuple(prompt)] for prompt in prompts]]
