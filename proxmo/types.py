@@ -58,6 +58,8 @@ class Episode:
     outcome: Outcome
     score: float = 0.0
     cause: str | None = None
+    # Which try this was, for agents that play a task again after a failure.
+    trial: int = 1
 
     @property
     def won(self) -> bool:

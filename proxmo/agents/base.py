@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from proxmo.agents.prompts import View
+from proxmo.types import Episode
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Decision:
 
     `action` is None when the reply held none: the environment is then stepped with the empty
     string, never with text the parser rejected. `overflow` says that the prompt did not fit, so
-    nothing was asked.
+    nothing was asked. `error` says why the policy could not answer: the episode then ends as an
+    ERROR with that cause.
     """
 
     action: str | None
@@ -36,6 +38,7 @@ class Decision:
     weight_version: int = 0
     cuts: tuple[str, ...] = ()
     overflow: bool = False
+    error: str | None = None
 
 
 class Agent(Protocol):
@@ -43,4 +46,16 @@ class Agent(Protocol):
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Returns one decision per situation; equal arguments give equal decisions."""
+        ...
+
+
+@runtime_checkable
+class RetryingAgent(Agent, Protocol):
+    """An agent that may play a task again after a failure, as Reflexion does."""
+
+    def settle(self, episodes: Sequence[Episode], *, seed: Sequence[int]) -> list[Episode | None]:
+        """Returns per ended episode the one that stands, or None: the task is to be played again.
+
+        The next trial starts from the same state; `Episode.trial` counts from 1.
+        """
         ...

@@ -8,10 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A past step: what was seen, and the action sent then (empty when the reply held none)."""
+    """A past step: what was seen, and the action sent then (empty when the reply held none).
+
+    `reply` is the whole text the action was read from, for agents that remember their thoughts.
+    """
 
     observation: str
     action: str
+    reply: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,8 @@ class View:
     """The situation before an action.
 
     `step` actions were taken; `history` holds them, or the last of them, oldest first. `admissible`
-    is empty when the environment does not tell what is possible.
+    is empty when the environment does not tell what is possible. `memory` holds what the agent told
+    itself after earlier trials of the same task, oldest first.
     """
 
     task: str
@@ -27,3 +32,4 @@ class View:
     step: int
     observation: str
     admissible: Sequence[str]
+    memory: Sequence[str] = ()

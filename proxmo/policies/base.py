@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +12,8 @@ class Reply:
     """A sampled reply: `logprobs[i]` is the log-probability of `ids[i]` as it was sampled.
 
     `finish_reason` is "stop" when the model ended its turn (the end token is then the last of
-    `ids`) and "length" when it was cut. `text` is the reply without special tokens.
+    `ids`) and "length" when it was cut. `text` is the reply without special tokens. Policies behind
+    an API know text only: `ids` and `logprobs` are empty. `error` says why there is no reply.
     """
 
     ids: tuple[int, ...]
@@ -20,6 +21,7 @@ class Reply:
     text: str
     finish_reason: str
     weight_version: int
+    error: str | None = None
 
 
 class Policy(Protocol):
@@ -38,5 +40,25 @@ class Policy(Protocol):
         """Samples one reply per prompt; equal arguments and weights give equal replies.
 
         Temperature 0 is greedy; the log-probabilities are then those of temperature 1.
+        """
+        ...
+
+
+@runtime_checkable
+class ChatPolicy(Protocol):
+    """Turns messages of a user into replies; the chat template and the tokens are its own."""
+
+    def reply(
+        self,
+        messages: Sequence[str],
+        *,
+        temperature: float,
+        max_new_tokens: int,
+        seed: Sequence[int],
+    ) -> list[Reply]:
+        """Returns one reply per message, each the only one of its chat.
+
+        What could not be answered comes back with `error` set; what makes every further request
+        pointless (no access, no such model) is raised as a ProxmoError.
         """
         ...

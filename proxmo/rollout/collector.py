@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from proxmo.agents.base import Agent, Decision, Situation
+from proxmo.agents.base import Agent, Decision, RetryingAgent, Situation
 from proxmo.agents.prompts import Turn, View
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome, Step
@@ -31,6 +31,7 @@ class _Live:
     member: int
     task_id: str
     env: Any
+    trial: int = 1
     observation: str = ""
     info: dict[str, Any] = field(default_factory=dict)
     history: list[Turn] = field(default_factory=list)
@@ -57,6 +58,7 @@ class _Live:
             outcome=outcome,
             score=float(self.info.get("score", 0.0)),
             cause=cause,
+            trial=self.trial,
         )
 
 
@@ -93,7 +95,8 @@ class Collector:
             max_live: most episodes in flight at once; None plays all together.
             progress: called with (episodes ended, episodes in all) after each tick.
         """
-        waiting = [(g, m, task) for g, task in enumerate(task_ids) for m in range(group_size)][::-1]
+        waiting = [(g, m, task, 1) for g, task in enumerate(task_ids) for m in range(group_size)]
+        waiting.reverse()
         total = len(waiting)
         live: list[_Live] = []
         ended: list[Episode] = []
@@ -109,15 +112,29 @@ class Collector:
                 self.agent.act([e.situation() for e in live], seed=(*seed, tick)) if live else []
             )
             results = [self._advance(e, d) for e, d in zip(live, decisions, strict=True)]
-            ended.extend(r for r in results if r is not None)
             live = [e for e, r in zip(live, results, strict=True) if r is None]
+            final, again = self._settle([r for r in results if r is not None], (*seed, tick))
+            ended += final
+            waiting += again
             tick += 1
             if progress is not None:
                 progress(len(ended), total)
         return sorted(ended, key=lambda e: (e.group, e.member))
 
-    def _start(self, group: int, member: int, task_id: str, seed: Sequence[int]) -> _Live | Episode:
-        episode = _Live(group, member, task_id, env=None)
+    def _settle(
+        self, ended: list[Episode], seed: Sequence[int]
+    ) -> tuple[list[Episode], list[tuple[int, int, str, int]]]:
+        """Parts the episodes that stand from what an agent that learns from failures replays."""
+        if not ended or not isinstance(self.agent, RetryingAgent):
+            return ended, []
+        settled = list(zip(ended, self.agent.settle(ended, seed=seed), strict=True))
+        again = [(e.group, e.member, e.task_id, e.trial + 1) for e, s in settled if s is None]
+        return [s for _, s in settled if s is not None], again
+
+    def _start(
+        self, group: int, member: int, task_id: str, trial: int, seed: Sequence[int]
+    ) -> _Live | Episode:
+        episode = _Live(group, member, task_id, env=None, trial=trial)
         # Of the task and not of its place: the members of a group start from the same state, and a
         # task of an evaluation is the same in a panel of any size.
         entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
@@ -135,6 +152,9 @@ class Collector:
         if decision.overflow:
             self.pool.give_back(episode.env)
             return episode.end(Outcome.OVERFLOW, "the prompt does not fit its token budget")
+        if decision.error is not None:
+            self.pool.give_back(episode.env)
+            return episode.end(Outcome.ERROR, decision.error)
         try:
             observation, reward, terminated, truncated, info = episode.env.step(
                 decision.action or ""
@@ -157,7 +177,7 @@ class Collector:
                 weight_version=decision.weight_version,
             )
         )
-        episode.history.append(Turn(episode.observation, decision.action or ""))
+        episode.history.append(Turn(episode.observation, decision.action or "", decision.response))
         episode.observation, episode.info = observation, info
         if not (terminated or truncated):
             return None
