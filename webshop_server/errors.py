@@ -1,0 +1,23 @@
+"""The errors the shop raises on purpose: what came, what was expected, what to do."""
+
+from __future__ import annotations
+
+
+class ShopError(Exception):
+    """Base of every error of `webshop_server`."""
+
+
+class CatalogueError(ShopError, ValueError):
+    """A file of the catalogue is missing, broken, or not of the form it should have."""
+
+
+class UnknownProductError(ShopError, LookupError):
+    """No product of the catalogue has this id."""
+
+
+class UnknownGoalError(ShopError, LookupError):
+    """No goal has this id or number, or a split is not known."""
+
+
+class RewardError(ShopError, ValueError):
+    """The reward of a purchase is not defined: the goal asks for nothing, or has no price limit."""
