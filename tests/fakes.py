@@ -225,6 +225,7 @@ class ScriptedPolicy:
         temperature: float,
         max_new_tokens: int,
         seed: Sequence[int],
+        seeds: Sequence[Sequence[int]] | None = None,
     ) -> list[Reply]:
         asked = {"temperature": temperature, "max_new_tokens": max_new_tokens, "seed": tuple(seed)}
         self.asked.append({"prompts": [list(one) for one in prompts], **asked})

@@ -12,10 +12,15 @@ from proxmo.types import Episode
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an agent may look at: the view its prompt is made of, the environment's last `info`."""
+    """What an agent may look at: the view its prompt is made of, the environment's last `info`.
+
+    `seed` decides the draws of this decision, whatever else is asked for in the same call; where it
+    is None, one generator made of the call's seed serves all situations in turn.
+    """
 
     view: View
     info: Mapping[str, Any]
+    seed: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,12 @@ class Agent(Protocol):
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Returns one decision per situation; equal arguments give equal decisions."""
         ...
+
+
+def own_seeds(situations: Sequence[Situation]) -> list[tuple[int, ...]] | None:
+    """The seeds of the situations, None unless each has one."""
+    seeds = [s.seed for s in situations if s.seed is not None]
+    return seeds if len(seeds) == len(situations) else None
 
 
 @runtime_checkable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proxmo.agents.base import Decision, Situation
+from proxmo.agents.base import Decision, Situation, own_seeds
 from proxmo.agents.parser import parse_action
 from proxmo.agents.prompts import Cut, PromptBuilder
 from proxmo.policies.base import Policy
@@ -37,6 +37,7 @@ class LanguageAgent:
             temperature=self.temperature,
             max_new_tokens=self.max_new_tokens,
             seed=seed,
+            seeds=own_seeds([situations[i] for i in asked]),
         )
         decisions = [
             Decision(None, valid=False, reason="overflow", overflow=True) for _ in situations

@@ -28,6 +28,10 @@ class RandomAgent:
         """Returns a random admissible action for each situation."""
         if not all(s.view.admissible for s in situations):
             raise UsageError("the environment names no admissible actions to draw from")
-        rng = np.random.default_rng(list(seed))
-        actions = [s.view.admissible[int(rng.integers(len(s.view.admissible)))] for s in situations]
+        shared = np.random.default_rng(list(seed))
+        actions = []
+        for situation in situations:
+            rng = shared if situation.seed is None else np.random.default_rng(situation.seed)
+            choices = situation.view.admissible
+            actions.append(choices[int(rng.integers(len(choices)))])
         return [Decision(action, response=action) for action in actions]

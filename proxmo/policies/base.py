@@ -36,9 +36,11 @@ class Policy(Protocol):
         temperature: float,
         max_new_tokens: int,
         seed: Sequence[int],
+        seeds: Sequence[Sequence[int]] | None = None,
     ) -> list[Reply]:
         """Samples one reply per prompt; equal arguments and weights give equal replies.
 
+        With `seeds`, one per prompt, the draws of a reply do not depend on the other prompts.
         Temperature 0 is greedy; the log-probabilities are then those of temperature 1.
         """
         ...

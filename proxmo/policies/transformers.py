@@ -40,6 +40,7 @@ class TransformersPolicy:
         temperature: float,
         max_new_tokens: int,
         seed: Sequence[int],
+        seeds: Sequence[Sequence[int]] | None = None,
     ) -> list[Reply]:
         """Samples one reply per prompt, prompts of like length together; see `Policy.generate`."""
         import torch
@@ -48,12 +49,16 @@ class TransformersPolicy:
         generator.manual_seed(
             int(np.random.SeedSequence(list(seed)).generate_state(1, np.uint64)[0]) >> 1
         )
+        source: torch.Generator | torch.Tensor = generator
+        if seeds:
+            own = [np.random.default_rng(list(one)).random(max_new_tokens) for one in seeds]
+            source = torch.tensor(np.stack(own), device=self.model.device)
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
         replies: dict[int, Reply] = {}
         for chunk in self._chunks(order, prompts, max_new_tokens):
-            made = self._generate_chunk(
-                [prompts[i] for i in chunk], temperature, max_new_tokens, generator
-            )
+            rows = source[chunk] if isinstance(source, torch.Tensor) else source
+            sampler = _Sampler(temperature, rows)
+            made = self._generate_chunk([prompts[i] for i in chunk], max_new_tokens, sampler)
             replies.update(zip(chunk, made, strict=True))
         return [replies[i] for i in range(len(prompts))]
 
@@ -72,9 +77,8 @@ class TransformersPolicy:
     def _generate_chunk(
         self,
         prompts: list[Sequence[int]],
-        temperature: float,
         max_new_tokens: int,
-        generator: torch.Generator,
+        sampler: _Sampler,
     ) -> list[Reply]:
         import torch
 
@@ -86,7 +90,6 @@ class TransformersPolicy:
         mask = torch.tensor(
             [[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device
         )
-        sampler = _Sampler(temperature, generator)
         with torch.inference_mode(), _plain(self.model):
             out = self.model.generate(
                 input_ids=ids,
@@ -131,15 +134,20 @@ def _plain(model: Any) -> Iterator[None]:
 
 
 class _Sampler:
-    """Logits processor that draws the token (Gumbel-max) and leaves greedy search only that one.
+    """Logits processor that draws the token and leaves greedy search only that one.
 
     So the noise comes from a generator we own instead of torch's global one, and the recorded
     log-probability is exactly that of the distribution sampled from.
+
+    Args:
+        temperature: of the softmax; 0 takes the likeliest token.
+        source: a generator for all rows (Gumbel-max), or uniform draws (rows, tokens), with which
+            a row's tokens do not depend on the other rows (inverse of the distribution function).
     """
 
-    def __init__(self, temperature: float, generator: torch.Generator) -> None:
+    def __init__(self, temperature: float, source: torch.Generator | torch.Tensor) -> None:
         self.temperature = temperature
-        self.generator = generator
+        self.source = source
         self.logprobs: list[torch.Tensor] = []
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -149,11 +157,18 @@ class _Sampler:
         logprobs = torch.log_softmax(
             scores / self.temperature if self.temperature > 0 else scores, dim=-1
         )
-        keys = logprobs
-        if self.temperature > 0:
-            noise = torch.empty_like(logprobs).exponential_(generator=self.generator)
+        if self.temperature == 0:
+            choice = logprobs.argmax(dim=-1, keepdim=True)
+        elif isinstance(self.source, torch.Tensor):
+            at = len(self.logprobs)
+            below = logprobs.double().exp().cumsum(dim=-1)
+            # The last sum is 1 but for rounding.
+            drawn = self.source[:, at : at + 1] * below[:, -1:]
+            choice = torch.searchsorted(below, drawn, right=True)
+        else:
+            noise = torch.empty_like(logprobs).exponential_(generator=self.source)
             keys = logprobs - noise.clamp_min_(1e-30).log()
-        choice = keys.argmax(dim=-1, keepdim=True)
+            choice = keys.argmax(dim=-1, keepdim=True)
         self.logprobs.append(logprobs.gather(-1, choice).squeeze(-1))
         return torch.full_like(scores, -float("inf")).scatter(-1, choice, 0.0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,7 +37,11 @@ class _Live:
     history: list[Turn] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
 
-    def situation(self) -> Situation:
+    def situation(self, seed: Sequence[int] | None) -> Situation:
+        own = None
+        if seed is not None:
+            place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.steps))
+            own = (*seed, *place)
         view = View(
             task=self.info.get("task", ""),
             history=tuple(self.history),
@@ -45,7 +49,7 @@ class _Live:
             observation=self.observation,
             admissible=tuple(self.info.get("admissible_actions", ())),
         )
-        return Situation(view, self.info)
+        return Situation(view, self.info, own)
 
     def end(self, outcome: Outcome, cause: str | None = None) -> Episode:
         return Episode(
@@ -83,9 +87,15 @@ class Collector:
         group_size: int = 1,
         seed: Sequence[int],
         max_live: int | None = None,
+        own_seeds: bool = False,
+        done: Collection[tuple[int, int]] = (),
+        on_end: Callable[[Episode], None] | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> list[Episode]:
         """Plays every task `group_size` times; the episodes come back by (task position, member).
+
+        By default the decisions of a tick share one generator, which is fast. With `own_seeds` an
+        episode is the same in whatever company it is played: with any `max_live`, any other tasks.
 
         Args:
             task_ids: tasks, in the order that numbers the groups.
@@ -93,29 +103,41 @@ class Collector:
             seed: entropy of every random draw, those of the environments included; equal seeds,
                 weights and tasks give equal episodes.
             max_live: most episodes in flight at once; None plays all together.
+            own_seeds: every decision has a seed of its own: of task, member, trial and step.
+            done: (task position, member) of what is not to be played.
+            on_end: called with each episode as soon as it has ended.
             progress: called with (episodes ended, episodes in all) after each tick.
         """
-        waiting = [(g, m, task, 1) for g, task in enumerate(task_ids) for m in range(group_size)]
-        waiting.reverse()
+        waiting = [
+            (group, member, task_id, 1)
+            for group, task_id in reversed(list(enumerate(task_ids)))
+            for member in reversed(range(group_size))
+            if (group, member) not in done
+        ]
         total = len(waiting)
         live: list[_Live] = []
         ended: list[Episode] = []
         tick = 0
         while waiting or live:
+            final: list[Episode] = []
             while waiting and (max_live is None or len(live) < max_live):
                 started = self._start(*waiting.pop(), seed)
                 if isinstance(started, Episode):
-                    ended.append(started)
+                    final.append(started)
                 else:
                     live.append(started)
-            decisions = (
-                self.agent.act([e.situation() for e in live], seed=(*seed, tick)) if live else []
-            )
+            now = tuple(seed) if own_seeds else (*seed, tick)
+            situations = [e.situation(seed if own_seeds else None) for e in live]
+            decisions = self.agent.act(situations, seed=now) if live else []
             results = [self._advance(e, d) for e, d in zip(live, decisions, strict=True)]
             live = [e for e, r in zip(live, results, strict=True) if r is None]
-            final, again = self._settle([r for r in results if r is not None], (*seed, tick))
-            ended += final
+            settled, again = self._settle([r for r in results if r is not None], now)
+            final += settled
             waiting += again
+            ended += final
+            if on_end is not None:
+                for episode in final:
+                    on_end(episode)
             tick += 1
             if progress is not None:
                 progress(len(ended), total)

@@ -42,6 +42,13 @@ def test_chance_is_decided_by_the_seed():
     assert RandomAgent().act(asked, seed=(1, 3)) != first
 
 
+def test_with_a_seed_of_its_own_a_draw_does_not_depend_on_its_company():
+    asked = [Situation(View("task", (), 0, "seen", "abcdefgh"), {}, (5, i)) for i in range(20)]
+    together = RandomAgent().act(asked, seed=(1,))
+    assert [RandomAgent().act([one], seed=(2,))[0] for one in reversed(asked)] == together[::-1]
+    assert len({d.action for d in together}) > 3
+
+
 def test_a_world_that_names_no_actions_is_a_usage_error_for_chance():
     with pytest.raises(UsageError, match="no admissible actions"):
         RandomAgent().act([situation(), situation(admissible=())], seed=(0,))

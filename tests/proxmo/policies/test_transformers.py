@@ -49,15 +49,16 @@ def next_distribution(model: Any, prompt: list[int], temperature: float) -> np.n
     return torch.softmax(logits / temperature, dim=-1).numpy()
 
 
+@pytest.mark.parametrize("seeds", [None, [(4, row) for row in range(len(TEXTS))]])
 @pytest.mark.parametrize("make", [tiny_model, dropout_model])
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
 def test_the_trainer_computes_the_log_probabilities_the_sampler_recorded(
-    make: Any, temperature: float, prompts: list[list[int]]
+    make: Any, temperature: float, seeds: Any, prompts: list[list[int]]
 ):
     model = make()
     # The last prompt is ten times as long as the third: without position ids of its own, a padded
     # row would be read at other places than it was written at.
-    replies = sample(model, prompts, temperature=temperature)
+    replies = sample(model, prompts, temperature=temperature, seeds=seeds)
     batch = collate(
         [(p, r.ids) for p, r in zip(prompts, replies, strict=True)], pad_id=0, device="cpu"
     )
@@ -77,10 +78,15 @@ def test_the_recorded_log_probability_is_that_of_the_distribution_sampled_from(p
             assert reply.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
 
 
+@pytest.mark.parametrize("own_seeds", [False, True])
 @pytest.mark.parametrize("temperature", [0.6, 1.0, 1.5])
-def test_tokens_are_drawn_with_their_probabilities(temperature: float, prompts: list[list[int]]):
+def test_tokens_are_drawn_with_their_probabilities(
+    temperature: float, own_seeds: bool, prompts: list[list[int]]
+):
     model, draws = tiny_model(), 6000
-    replies = sample(model, [prompts[0]] * draws, temperature=temperature, max_new_tokens=1)
+    seeds = [(3, row) for row in range(draws)] if own_seeds else None
+    options: dict[str, Any] = {"temperature": temperature, "max_new_tokens": 1, "seeds": seeds}
+    replies = sample(model, [prompts[0]] * draws, **options)
     counted = np.bincount([r.ids[0] for r in replies], minlength=len(tiny_tokenizer()))
     expected = draws * next_distribution(model, prompts[0], temperature)
     # Rare tokens together, as the test needs a few of each.
@@ -113,6 +119,18 @@ def test_equal_seeds_give_equal_replies_and_others_others(prompts: list[list[int
     first = sample(model, prompts, seed=(3, 4))
     assert sample(model, prompts, seed=(3, 4)) == first
     assert sample(model, prompts, seed=(3, 5)) != first
+
+
+def test_with_seeds_of_their_own_replies_do_not_depend_on_their_company(prompts):
+    model, seeds = tiny_model(), [(1, row) for row in range(len(TEXTS))]
+    together = sample(model, prompts, seeds=seeds, seed=(0,))
+    for batch in (1, 60):
+        apart = sample(model, prompts, seeds=seeds, seed=(9,), max_batch_tokens=batch)
+        assert [r.ids for r in apart] == [r.ids for r in together]
+    for prompt, seed, reply in zip(prompts, seeds, together, strict=True):
+        assert sample(model, [prompt], seeds=[seed])[0].ids == reply.ids
+    others = sample(model, prompts, seeds=[(2, row) for row in range(len(TEXTS))])
+    assert [r.ids for r in others] != [r.ids for r in together]
 
 
 def test_sampling_leaves_torchs_own_generator_alone(prompts: list[list[int]]):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proxmo.agents.base import Decision, Situation
@@ -210,6 +211,49 @@ def test_how_many_are_in_flight_does_not_change_what_is_played(max_live: int | N
     assert [(e.task_id, len(e.steps), e.outcome) for e in episodes] == [
         (task, 2, Outcome.WON) for task in tasks
     ]
+
+
+class Chance:
+    """Plays what the seed of each situation says, else what the seed of the call says."""
+
+    def act(self, situations: Any, *, seed: Any) -> list[Decision]:
+        draws = [np.random.default_rng(list(s.seed or seed)).integers(3) for s in situations]
+        return [Decision("ud "[int(draw)]) for draw in draws]
+
+
+def actions(episodes: list[Episode]) -> dict[tuple[str, int], str]:
+    return {(e.task_id, e.member): "".join(s.action or "" for s in e.steps) for e in episodes}
+
+
+def test_with_seeds_of_its_own_an_episode_does_not_depend_on_its_company():
+    tasks = [f"train-{i}" for i in range(6)]
+
+    def played(tasks: list[str], **options: Any) -> dict[tuple[str, int], str]:
+        agent: Any = Chance()
+        return actions(play(agent, counter_pool(), tasks, group_size=2, seed=(4,), **options))
+
+    together = played(tasks, own_seeds=True)
+    assert all(played(tasks, own_seeds=True, max_live=n) == together for n in (1, 3, 8))
+    assert {k: v for t in tasks for k, v in played([t], own_seeds=True).items()} == together
+    assert any(together[task, 0] != together[task, 1] for task in tasks)
+    # Draws that are shared by a tick do depend on it, else the test above would show nothing.
+    assert played(tasks, max_live=1) != played(tasks)
+
+
+def test_what_is_done_is_not_played_again():
+    agent = ScriptedAgent(towards_target)
+    tasks, done = ["train-0", "train-1", "train-0"], {(0, 0), (0, 1), (2, 1)}
+    episodes = play(agent, counter_pool(), tasks, group_size=2, done=done)
+    assert [(e.group, e.member) for e in episodes] == [(1, 0), (1, 1), (2, 0)]
+
+
+def test_every_episode_is_told_of_as_soon_as_it_ends():
+    told: list[Episode] = []
+    agent = ScriptedAgent(lambda s: "uuu" if s.info["task_id"] == "train-0" else "u")
+    tasks = ["train-0", "train-x", "train-1"]
+    episodes = play(agent, counter_pool(), tasks, on_end=told.append)
+    assert [e.task_id for e in told] == ["train-x", "train-1", "train-0"]
+    assert sorted(told, key=lambda e: e.group) == episodes
 
 
 def test_progress_counts_up_to_all_episodes():
