@@ -81,12 +81,7 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
     Raises:
         ValueError: unknown split or difficulty, or a negative index.
     """
-    if split not in SPLIT_SIZES or difficulty not in SETTINGS or index < 0:
-        raise ValueError(
-            f"no generated game for split {split!r}, difficulty {difficulty!r}, index {index}; "
-            f"splits: {', '.join(SPLIT_SIZES)}; difficulties: {', '.join(DIFFICULTIES)}; "
-            "index: 0 or more"
-        )
+    _check(split, index, difficulty)
     settings = SETTINGS[difficulty]
     draws = Draws(split, difficulty, index)
     place, goal = _plan_game(draws, difficulty, _POOL[split])
@@ -108,6 +103,21 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
         can_contain=_can_contain(place.kinds, {item.kind for item in things.items.values()}),
         split=split,
     )
+
+
+def scene(split: str, index: int, difficulty: str = "default") -> int:
+    """Return the number of the room of a generated game; the arguments are those of `generate`."""
+    _check(split, index, difficulty)
+    return _plan_game(Draws(split, difficulty, index), difficulty, _POOL[split])[0].scene
+
+
+def _check(split: str, index: int, difficulty: str) -> None:
+    if split not in SPLIT_SIZES or difficulty not in SETTINGS or index < 0:
+        raise ValueError(
+            f"no generated game for split {split!r}, difficulty {difficulty!r}, index {index}; "
+            f"splits: {', '.join(SPLIT_SIZES)}; difficulties: {', '.join(DIFFICULTIES)}; "
+            "index: 0 or more"
+        )
 
 
 def _plan_game(draws: Draws, difficulty: str, pool: str) -> tuple[Layout, Goal]:
