@@ -42,3 +42,7 @@ class CheckpointError(ProxmoError):
 
 class RolloutError(ProxmoError):
     """No episode of an iteration could be finished."""
+
+
+class ApiError(ProxmoError):
+    """An API refuses every request, or nobody answers there."""

@@ -5,7 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +255,103 @@ class GivenPool:
 
     def give_back(self, env: Any) -> None:
         self.returned.append(env)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the stub of an API sends: a completion, or `body` as it is, a byte per `trickle_s`."""
+
+    text: str | None = None
+    status: int = 200
+    finish_reason: str = "stop"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    trickle_s: float = 0.0
+    delay_s: float = 0.0
+
+    def payload(self, asked: Mapping[str, Any]) -> bytes:
+        """The body: tokens are counted as words."""
+        if self.body is not None:
+            return self.body
+        if self.status != 200:
+            return json.dumps({"error": {"message": f"stub says {self.status}"}}).encode()
+        message = {"role": "assistant", "content": self.text}
+        words = len(asked["messages"][-1]["content"].split()), len((self.text or "").split())
+        usage = {
+            "prompt_tokens": words[0],
+            "completion_tokens": words[1],
+            "total_tokens": sum(words),
+        }
+        choice = {"index": 0, "message": message, "finish_reason": self.finish_reason}
+        kind = {"id": "stub", "object": "chat.completion", "created": 0, "model": asked["model"]}
+        return json.dumps({**kind, "choices": [choice], "usage": usage}).encode()
+
+
+class StubApi:
+    """What an OpenAI-compatible server was asked, and how many requests it had at once."""
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+        self.requests: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.keys: list[str | None] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.lock = threading.Lock()
+
+    @property
+    def prompts(self) -> list[str]:
+        return [one["messages"][-1]["content"] for one in self.requests]
+
+
+@contextmanager
+def stub_api(answer: Callable[[str, int], Answer | str]) -> Iterator[StubApi]:
+    """Serves chat completions; `answer` gets the user's message and the number of the request."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with api.lock:
+                api.requests.append(asked)
+                api.times.append(time.monotonic())
+                api.keys.append(self.headers["Authorization"])
+                number = len(api.requests)
+                api.in_flight += 1
+                api.most_in_flight = max(api.most_in_flight, api.in_flight)
+            given = answer(asked["messages"][-1]["content"], number)
+            try:
+                self._send(given if isinstance(given, Answer) else Answer(given), asked)
+            except OSError:  # the client lost patience, as it should
+                self.close_connection = True
+            finally:
+                with api.lock:
+                    api.in_flight -= 1
+
+        def _send(self, given: Answer, asked: dict[str, Any]) -> None:
+            time.sleep(given.delay_s)
+            body = given.payload(asked)
+            self.send_response(given.status)
+            headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+            for name, value in {**headers, **given.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            for byte in body if given.trickle_s else ():
+                self.wfile.write(bytes([byte]))
+                time.sleep(given.trickle_s)
+            self.wfile.write(b"" if given.trickle_s else body)
+
+        def log_message(self, *_: Any) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    api = StubApi(f"http://127.0.0.1:{server.server_port}/v1")
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    try:
+        yield api
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def rng(seed: int = 0) -> np.random.Generator:
