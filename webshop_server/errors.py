@@ -21,3 +21,7 @@ class UnknownGoalError(ShopError, LookupError):
 
 class RewardError(ShopError, ValueError):
     """The reward of a purchase is not defined: the goal asks for nothing, or has no price limit."""
+
+
+class QueryError(ShopError, ValueError):
+    """A query on which the original breaks down; its first word is a reserved one."""

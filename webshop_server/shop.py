@@ -1,0 +1,104 @@
+"""A shop: catalogue, goals and search under one profile; immutable, shared by its shoppers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from webshop_server import reward
+from webshop_server.catalogue import Catalogue, open_shop_data
+from webshop_server.goals import Goals, Profile
+from webshop_server.goals import Kind as GoalKind
+from webshop_server.records import Goal, Product, Reward
+from webshop_server.search.index import SearchIndex
+
+_opening = threading.Lock()
+
+
+class Search(Protocol):
+    """What a shop needs of a search index."""
+
+    def search(self, query: str, k: int = 50) -> list[str]:
+        """Return the asins of the best k products, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What all shoppers of a shop share.
+
+    Attributes:
+        catalogue: the products.
+        goals: what shoppers may be asked to buy.
+        index: finds products by words.
+        profile: "clean" or "original", see docs/webshop.md.
+        show_attributes: whether products have the tab "Attributes".
+        nouns: finds the nouns of a title for the reward; None for the built-in rule.
+    """
+
+    catalogue: Catalogue
+    goals: Goals
+    index: Search
+    profile: Profile = "clean"
+    show_attributes: bool = False
+    nouns: reward.NounFinder | None = None
+
+    @classmethod
+    def open(
+        cls,
+        data: str | Path | None = None,
+        *,
+        goals: GoalKind = "synthetic",
+        profile: Profile = "clean",
+        difficulty: str = "default",
+        show_attributes: bool = False,
+    ) -> Shop:
+        """Open a shop; one with the same arguments is opened once in a process and then shared.
+
+        Args:
+            data: None or "bundled" for the built-in catalogue, a directory with the original's raw
+                files, or a packed catalogue.
+            goals: "synthetic" or "human".
+            profile: "clean" or "original".
+            difficulty: of the built-in catalogue.
+            show_attributes: whether products have the tab "Attributes".
+
+        Raises:
+            CatalogueError: the data is missing or broken.
+        """
+        source = None if data is None else str(data)
+        with _opening:
+            return _open(source, goals, profile, difficulty, show_attributes)
+
+    def score(self, product: Product, goal: Goal, options: Mapping[str, str]) -> Reward:
+        """Score a purchase."""
+        return reward.score(
+            product,
+            goal,
+            options,
+            product.purchase_price,
+            profile=self.profile,
+            nouns=self.nouns,
+        )
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Shop:
+        """Nothing in a shop changes: a copy is the shop itself."""
+        return self
+
+
+@lru_cache(maxsize=4)
+def _open(
+    data: str | None, goals: GoalKind, profile: Profile, difficulty: str, show_attributes: bool
+) -> Shop:
+    catalogue, index = _stock(data, difficulty)
+    made = Goals.build(catalogue, goals, profile)
+    return Shop(catalogue, made, index, profile, show_attributes)
+
+
+@lru_cache(maxsize=2)
+def _stock(data: str | None, difficulty: str) -> tuple[Catalogue, SearchIndex]:
+    catalogue = open_shop_data(data, difficulty=difficulty)
+    return catalogue, SearchIndex.build(catalogue.asins, catalogue.documents())
