@@ -25,3 +25,7 @@ class RewardError(ShopError, ValueError):
 
 class QueryError(ShopError, ValueError):
     """A query on which the original breaks down; its first word is a reserved one."""
+
+
+class SearchError(ShopError, ValueError):
+    """A search index cannot be built from these documents, or a saved one cannot be read."""
