@@ -1,0 +1,165 @@
+r"""A vLLM server elsewhere on this machine or file system: tokens by HTTP, weights by path.
+
+Started with the flags of `SERVER_FLAGS` and `VLLM_SERVER_DEV_MODE=1`, for example
+
+    VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --logprobs-mode processed_logprobs \
+        --worker-extension-cls proxmo.policies.vllm_worker.WeightReceiver
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from proxmo.errors import MissingDependencyError, RolloutError
+from proxmo.policies.base import Reply
+
+SERVER_FLAGS = (
+    "--worker-extension-cls proxmo.policies.vllm_worker.WeightReceiver "
+    "--logprobs-mode processed_logprobs"
+)
+
+
+class VllmServerPolicy:
+    """Samples with a running `vllm serve`.
+
+    Args:
+        url: address of the server, without `/v1`.
+        tokenizer: of the served model.
+        end_ids: tokens that end a turn.
+        concurrency: most requests in flight.
+        timeout_s: seconds a single request may take.
+
+    Raises:
+        MissingDependencyError: the `openai` client is not installed.
+        RolloutError: nobody answers, or what answers cannot take over weights.
+    """
+
+    concurrent = True
+
+    def __init__(
+        self,
+        url: str,
+        tokenizer: Any,
+        *,
+        end_ids: Sequence[int],
+        concurrency: int = 256,
+        timeout_s: float = 600.0,
+    ) -> None:
+        try:
+            import openai
+        except ImportError as cause:
+            raise MissingDependencyError(
+                "rollout.engine = vllm-server needs the client: pip install 'proxmo[api]'"
+            ) from cause
+        self.url = url.rstrip("/")
+        self.tokenizer = tokenizer
+        self.end_ids = frozenset(end_ids)
+        self.timeout_s = timeout_s
+        self.weight_version = 0
+        self._client = openai.OpenAI(
+            base_url=f"{self.url}/v1", api_key="unused", timeout=timeout_s, max_retries=2
+        )
+        self._failure: type[Exception] = openai.OpenAIError
+        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="vllm-request")
+        try:
+            self.model = self._client.models.list().data[0].id
+        except openai.OpenAIError as cause:
+            raise RolloutError(
+                f"no vLLM server answers at {self.url} ({cause}); start one with "
+                f"`VLLM_SERVER_DEV_MODE=1 vllm serve MODEL {SERVER_FLAGS}`"
+            ) from cause
+
+    def generate(
+        self,
+        prompts: Sequence[Sequence[int]],
+        *,
+        temperature: float,
+        max_new_tokens: int,
+        seed: Sequence[int],
+        seeds: Sequence[Sequence[int]] | None = None,
+    ) -> list[Reply]:
+        """Samples one reply per prompt; see `Policy.generate`."""
+        if seeds is None:
+            seeds = [(*seed, i) for i in range(len(prompts))]
+        asked = [
+            self._pool.submit(self._reply, prompt, temperature, max_new_tokens, own)
+            for prompt, own in zip(prompts, seeds, strict=True)
+        ]
+        return [one.result() for one in asked]
+
+    def _reply(
+        self, prompt: Sequence[int], temperature: float, max_new_tokens: int, seed: Sequence[int]
+    ) -> Reply:
+        version = self.weight_version
+        try:
+            answer = self._client.completions.create(
+                model=self.model,
+                prompt=list(prompt),
+                temperature=temperature,
+                max_tokens=max_new_tokens,
+                logprobs=0,
+                seed=int(np.random.SeedSequence(list(seed)).generate_state(1)[0] >> 1),
+                extra_body={
+                    "stop_token_ids": sorted(self.end_ids),
+                    "ignore_eos": True,
+                    "return_token_ids": True,
+                },
+            )
+        except self._failure as cause:
+            return Reply((), (), "", "error", version, error=f"the vLLM server failed: {cause}")
+        choice: Any = answer.choices[0]
+        ids = tuple(choice.token_ids)
+        return Reply(
+            ids=ids,
+            logprobs=tuple(choice.logprobs.token_logprobs),
+            text=self.tokenizer.decode(list(ids), skip_special_tokens=True),
+            finish_reason="stop" if ids and ids[-1] in self.end_ids else "length",
+            weight_version=version,
+        )
+
+    def load_weights(self, directory: Path, version: int) -> None:
+        """Lets the server read safetensors from a directory it can see; replies name `version`.
+
+        Raises:
+            RolloutError: the server refuses, or runs without its development routes.
+        """
+        self._post("/pause?mode=wait")
+        self._post(
+            "/collective_rpc", {"method": "proxmo_load_weights", "args": [str(directory.resolve())]}
+        )
+        self._post("/reset_prefix_cache")
+        self._post("/resume")
+        self.weight_version = version
+
+    def sleep(self) -> None:
+        """The server has a GPU of its own and stays awake."""
+
+    def wake(self) -> None:
+        """See `sleep`."""
+
+    def close(self) -> None:
+        """Ends the connections; the server goes on."""
+        self._pool.shutdown()
+        self._client.close()
+
+    def _post(self, route: str, body: dict[str, Any] | None = None) -> None:
+        request = urllib.request.Request(
+            self.url + route,
+            data=json.dumps(body or {}).encode(),
+            headers={"Content-Type": "application/json"},
+        )
+        try:
+            urllib.request.urlopen(request, timeout=self.timeout_s).read()
+        except (urllib.error.URLError, TimeoutError) as cause:
+            raise RolloutError(
+                f"the vLLM server at {self.url} does not take new weights ({route}: {cause}); it "
+                f"has to run with VLLM_SERVER_DEV_MODE=1 and `{SERVER_FLAGS}`"
+            ) from cause
