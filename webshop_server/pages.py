@@ -234,14 +234,16 @@ _DONE = {"original": _done_original, "clean": _done_clean}
 def clickables(page: Page) -> dict[str, Target]:
     """Return what can be clicked, by its label in lower case: buttons, then products, then options.
 
-    As in the original, a label that comes twice keeps its first place and its last meaning, and the
-    list holds the button "search", which only a search can press; "clean" has neither.
+    As in the original, an option called like a button is the button, a value of two options belongs
+    to the later one, and the list holds "search", which does nothing; "clean" has none of these.
     """
-    found = [(part.text, part.target) for part in parts(page) if part.target is not None]
-    if page.profile == "clean":
-        found = [(label, target) for label, target in found if target.move is not Move.SEARCH]
-    found.sort(key=lambda pair: _ORDER.get(pair[1].move, 0))
-    return {label.lower(): target for label, target in found}
+    found: tuple[dict[str, Target], ...] = ({}, {}, {})
+    for label, target in parts(page):
+        if target is not None and (target.move is not Move.SEARCH or page.profile == "original"):
+            found[_ORDER.get(target.move, 0)][label.lower()] = target
+    buttons, products, options = found
+    # The second time around, buttons take back their names, and every name keeps its place.
+    return buttons | products | options | buttons
 
 
 _ORDER = {Move.PRODUCT: 1, Move.OPTION: 2}

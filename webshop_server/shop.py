@@ -13,6 +13,7 @@ from webshop_server import reward
 from webshop_server.catalogue import Catalogue, open_shop_data
 from webshop_server.goals import Goals, Profile
 from webshop_server.goals import Kind as GoalKind
+from webshop_server.nouns import NounFinder, rule
 from webshop_server.records import Goal, Product, Reward
 from webshop_server.search.index import SearchIndex
 
@@ -36,7 +37,7 @@ class Shop:
         index: finds products by words.
         profile: "clean" or "original", see docs/webshop.md.
         show_attributes: whether products have the tab "Attributes".
-        nouns: finds the nouns of a title for the reward; None for the built-in rule.
+        nouns: finds the nouns of titles for the reward.
     """
 
     catalogue: Catalogue
@@ -44,7 +45,7 @@ class Shop:
     index: Search
     profile: Profile = "clean"
     show_attributes: bool = False
-    nouns: reward.NounFinder | None = None
+    nouns: NounFinder = rule
 
     @classmethod
     def open(
