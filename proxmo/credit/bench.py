@@ -1,41 +1,75 @@
-"""How long credit assignment takes, beside a plain dense computation of the same numbers.
+"""How long credit assignment takes, beside a plain version written the published way.
 
-    from proxmo.credit.bench import synthetic_batch, time_methods
+    from proxmo.credit.bench import measure_scale, synthetic_batch, time_methods
 
-Speed depends on the machine; the ratio to the dense version is what can be compared.
+Speed depends on the machine; the ratio of two times that were measured in turn is what can be
+compared.
 """
 
 from __future__ import annotations
 
+import importlib
+import re
+import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.credit.assign import assign
-from proxmo.credit.embeddings import tfidf
+from proxmo.credit.proxmo_released import fitted_to_batch
 
-_VOCABULARY = 400
-_TAU = 0.1
+# Words of the world, and how many of them each task has.
+_VOCABULARY, _PALETTE = 2000, 200
+_TAU, _MAX_FEATURES, _STD_EPS = 0.1, 1024, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds of the fastest of a few runs, and how many times longer the dense version takes."""
+    """Medians of a few runs that were made in turn.
+
+    Attributes:
+        method: name of the method.
+        rows: steps of the batch.
+        seconds: of ours, embedding included.
+        plain_seconds: of the plain version, for the methods that compare steps.
+        ratio: median of plain seconds over ours.
+    """
 
     method: str
     rows: int
     seconds: float
-    dense_seconds: float | None
+    plain_seconds: float | None
+    ratio: float | None
 
-    @property
-    def ratio(self) -> float | None:
-        """Dense seconds over ours."""
-        return None if self.dense_seconds is None else self.dense_seconds / self.seconds
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What ProxMO needs for many distinct states that are all compared with each other.
+
+    Attributes:
+        rows: distinct states.
+        top_k: neighbours of each.
+        seconds: for the batch, embedding included.
+        peak_mb: most memory the process had, Python and libraries included; nan where unknown.
+        dense_mb: what the matrix of all pairs would take in float32.
+        recall: share of the true neighbours that were found, on a sample; 1 where search is exact.
+    """
+
+    rows: int
+    top_k: int
+    seconds: float
+    peak_mb: float
+    dense_mb: float
+    recall: float
 
 
 def synthetic_batch(
@@ -47,13 +81,15 @@ def synthetic_batch(
     words: int = 40,
     distinct: float = 0.5,
 ) -> dict[str, Any]:
-    """Arguments of `assign` for a batch of random observations, a share of them distinct."""
+    """Arguments of `assign` for observations drawn from each task's words, a share distinct."""
     rows = episodes * steps
     per_group = max(1, round(rows * distinct))
     vocabulary = np.array([f"word{number}" for number in range(_VOCABULARY)])
     state: list[str] = []
     for _ in range(groups):
-        texts = [" ".join(rng.choice(vocabulary, words)) for _ in range(per_group)]
+        palette = vocabulary[rng.choice(_VOCABULARY, _PALETTE, replace=False)]
+        drawn = palette[rng.integers(_PALETTE, size=(per_group, words))]
+        texts = [" ".join(one) for one in drawn.tolist()]
         repeats = rng.integers(per_group, size=rows - per_group)
         order = rng.permutation(np.concatenate([np.arange(per_group), repeats]))
         state += [texts[number] for number in order.tolist()]
@@ -73,51 +109,111 @@ def time_methods(
     batch: dict[str, Any],
     methods: Iterable[str] = ("gigpo", "proxmo"),
     *,
-    dense: bool = True,
-    repeats: int = 3,
+    repeats: int = 5,
     **options: Any,
 ) -> list[Timing]:
-    """Time methods on a batch, with the dense version of the two that compare steps.
+    """Time methods on a batch, in turn with the plain version of the two that compare steps.
 
     Args:
         batch: arguments of `assign`.
         methods: names of methods.
-        dense: time the dense version too; it needs rows x rows memory, several times.
-        repeats: runs of each, the fastest counts.
+        repeats: runs of each, after one that is not counted; the medians are reported.
         **options: options of all the methods.
     """
     returns = assign("grpo", **batch).step_return
     plain = {
-        "proxmo": partial(dense_soft_advantage, batch["state"], batch["group"], returns),
-        "gigpo": partial(dense_exact_advantage, batch["state"], batch["group"], returns),
+        "proxmo": partial(plain_soft_advantage, batch["state"], batch["group"], returns),
+        "gigpo": partial(plain_exact_advantage, batch["state"], batch["group"], returns),
     }
     timings = []
     for name in methods:
-        seconds = _fastest(partial(assign, name, **batch, **options), repeats)
-        other = _fastest(plain[name], repeats) if dense and name in plain else None
-        timings.append(Timing(name, len(returns), seconds, other))
+        ours, other = partial(assign, name, **batch, **options), plain.get(name)
+        ours()
+        pairs = [(_seconds(ours), _seconds(other) if other else None) for _ in range(repeats)]
+        seconds = statistics.median(own for own, _ in pairs)
+        theirs = [(their, their / own) for own, their in pairs if their is not None]
+        medians = [statistics.median(column) for column in zip(*theirs, strict=True)]
+        timings.append(Timing(name, len(returns), seconds, *(medians or (None, None))))
     return timings
 
 
-def dense_soft_advantage(state: list[str], group: NDArray[Any], value: NDArray) -> NDArray:
-    """G_t - B_t by a matrix of all rows: every row embedded, every pair compared, masked."""
-    vectors = tfidf(state)
-    logits = np.where(group[:, None] == group, vectors @ vectors.T / _TAU, -np.inf)
+def measure_scale(rows: int, *, top_k: int = 64) -> Scale:
+    """Run ProxMO on distinct states in the batch scope, in a process of its own for its memory."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_scale, rows, top_k).result()
+
+
+def _scale(rows: int, top_k: int) -> Scale:
+    steps = min(rows // 8, 50) or 1
+    groups = max(1, rows // (8 * steps))
+    batch = synthetic_batch(np.random.default_rng(0), groups=groups, steps=steps, distinct=1.0)
+    # The first use of a library and of its threads is not the search's.
+    assign("proxmo", **synthetic_batch(np.random.default_rng(0), groups=1, steps=2), top_k=1)
+    started = time.perf_counter()
+    found = assign("proxmo", **batch, scope="batch", top_k=top_k).diagnostics
+    seconds = time.perf_counter() - started
+    size = len(batch["state"])
+    return Scale(
+        rows=size,
+        top_k=top_k,
+        seconds=seconds,
+        peak_mb=_peak_mb(),
+        dense_mb=4 * size**2 / 1e6,
+        recall=found.get("credit/search_recall", 1.0),
+    )
+
+
+def plain_soft_advantage(state: list[str], group: NDArray[Any], value: NDArray[Any]) -> NDArray:
+    """G_t - B_t the published way: every row embedded, all pairs compared, other tasks masked."""
+    vectors = _tfidf_of_all_rows(state)
+    logits = vectors @ vectors.T / _TAU
+    logits[np.not_equal.outer(group, group)] = -np.inf
     weight = np.exp(logits - logits.max(1, keepdims=True))
     return value - (weight @ value) / weight.sum(1)
 
 
-def dense_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray) -> NDArray:
-    """G_t - mean over identical states of the group by a matrix of all rows."""
-    text = np.array(state)
-    same = (group[:, None] == group) & (text[:, None] == text)
-    return value - (same @ value) / same.sum(1)
+def plain_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray[Any]) -> NDArray:
+    """(G_t - mean) / std over identical states of the group, the published way: rows in loops."""
+    import torch
+
+    values = torch.from_numpy(value)
+    members: defaultdict[tuple[Any, str], list[Any]] = defaultdict(list)
+    for row, key in enumerate(zip(group.tolist(), state, strict=True)):
+        members[key].append(values[row])
+    mean, std = {}, {}
+    for key, returns in members.items():
+        alone = len(returns) == 1
+        mean[key] = torch.mean(torch.tensor(returns))
+        std[key] = torch.tensor(1.0) if alone else torch.std(torch.tensor(returns))
+    result = torch.zeros_like(values)
+    for row, key in enumerate(zip(group.tolist(), state, strict=True)):
+        result[row] = (values[row] - mean[key]) / (std[key] + _STD_EPS)
+    return result.numpy()
 
 
-def _fastest(run: Callable[[], Any], repeats: int) -> float:
-    best = float("inf")
-    for _ in range(repeats):
-        started = time.perf_counter()
-        run()
-        best = min(best, time.perf_counter() - started)
-    return best
+def _tfidf_of_all_rows(state: list[str]) -> NDArray[np.float64]:
+    """By scikit-learn as published; without it by our own code, which is a little faster."""
+    try:
+        sklearn = importlib.import_module("sklearn.feature_extraction.text")
+    except ImportError:
+        return fitted_to_batch(state)(state).astype(np.float64)
+    vectors: NDArray[np.float64] = (
+        sklearn.TfidfVectorizer(max_features=_MAX_FEATURES).fit_transform(state).toarray()
+    )
+    return vectors
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    started = time.perf_counter()
+    run()
+    return time.perf_counter() - started
+
+
+def _peak_mb() -> float:
+    """Highest resident memory of this process. The one of `getrusage` includes the parent's."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return float("nan")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) / 1000 if found else float("nan")

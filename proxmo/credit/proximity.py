@@ -35,6 +35,8 @@ APPROXIMATE_FROM = 20_000
 # from, dimensions per code, candidates per neighbour. On 100,000 states of 512 dimensions it takes
 # a sixth of the time of exact search and finds 3 of 4 among the 64 nearest, the heavy ones.
 _CELLS_PER_ROOT, _VISITED, _LEARN_PER_CELL, _CODE_DIMENSIONS, _CANDIDATES = 2.0, 1 / 4, 40, 4, 4
+# The most states a search visits: above 100,000 time then grows with the states, not their square.
+_MOST_VISITED = 25_000
 # Approximate searches that are repeated exactly to measure the recall.
 _RECALL_QUERIES = 64
 _BELOW_ANY_COSINE = -2.0
@@ -179,7 +181,8 @@ def _approximate(vectors: Vectors) -> Any:
     recipe = f"IVF{cells},PQ{width // _CODE_DIMENSIONS}x4fs,RFlat"
     index = faiss.index_factory(width, recipe, faiss.METRIC_INNER_PRODUCT)
     index.k_factor = _CANDIDATES
-    faiss.extract_index_ivf(index).nprobe = max(1, int(cells * _VISITED))
+    visited = min(_VISITED, _MOST_VISITED / size)
+    faiss.extract_index_ivf(index).nprobe = max(1, int(cells * visited))
     index.train(np.ascontiguousarray(vectors[:: max(1, size // (cells * _LEARN_PER_CELL))]))
     index.add(vectors)
     return index

@@ -50,7 +50,7 @@ def proxmo_released(
     if modulation:
         rate = np.clip(mean, 0.0, 1.0)[rows.episode_group]
         episode = episode * modulation_weight(rows.episode_success, rate, alpha, beta)
-    embedding = _fitted_to_batch(list(rows.state) if rows.state is not None else [])
+    embedding = fitted_to_batch(list(rows.state) if rows.state is not None else [])
     index = ProximityIndex(rows.state, rows.group, embedding=embedding)
     baselines = soft_baselines(index, rows.step_return, rows.episode, tau=_TAU)
     return Parts(
@@ -61,7 +61,7 @@ def proxmo_released(
     )
 
 
-def _fitted_to_batch(texts: list[str]) -> Embedding:
+def fitted_to_batch(texts: list[str]) -> Embedding:
     """TF-IDF of the most frequent words of two characters and more, every row a document."""
     distinct = list(dict.fromkeys(texts))
     place = {text: number for number, text in enumerate(distinct)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,25 +41,41 @@ class Terms:
         return np.bincount(self.term, minlength=len(self.names))
 
 
+class _Pieces(dict[str, tuple[int, ...]]):
+    """Numbers of the tokens in a piece of text without blanks, looked for once per distinct piece.
+
+    Agents read the same few words over and over: a regular expression over the whole texts takes
+    three times as long.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__()
+        self.numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self._find = re.compile(pattern).findall
+
+    def __missing__(self, piece: str) -> tuple[int, ...]:
+        self[piece] = found = tuple(self.numbers[token] for token in self._find(piece))
+        return found
+
+
 def count_terms(texts: list[str], token: str = r"\w+", *, bind_numbers: bool = True) -> Terms:
     """Count the lower-case tokens of each text.
 
     Args:
         texts: U texts.
-        token: regular expression of a token.
+        token: regular expression of a token, which holds no blank.
         bind_numbers: make a number one term with the token before it ("drawer 1"): alone it says
             little, and "drawer 1, shelf 2" would equal "drawer 2, shelf 1".
     """
-    numbers: defaultdict[str, int] = defaultdict(count().__next__)
-    end = numbers[_END]
-    pattern = re.compile(rf"{token}|{_END}")
+    pieces = _Pieces(rf"{token}|{_END}")
+    (end,) = pieces[_END]
     parts = []
     for start in range(0, len(texts), _TEXTS):
         block = [text.replace(_END, " ") for text in texts[start : start + _TEXTS]]
-        tokens = pattern.findall(_END.join([*block, ""]).lower())
-        parts.append(np.fromiter(map(numbers.__getitem__, tokens), np.int64, len(tokens)))
+        found = map(pieces.__getitem__, f" {_END} ".join([*block, ""]).lower().split())
+        parts.append(np.fromiter(chain.from_iterable(found), np.int64))
     ids = np.concatenate(parts) if parts else np.zeros(0, np.int64)
-    words = list(numbers)
+    words = list(pieces.numbers)
     is_end = ids == end
     key = ids
     if bind_numbers and len(ids):

@@ -1,9 +1,23 @@
 """The benchmark of credit assignment."""
 
+import sys
+
 import numpy as np
+import pytest
 
 from proxmo import credit
-from proxmo.credit.bench import dense_soft_advantage, synthetic_batch, time_methods
+from proxmo.credit.bench import (
+    measure_scale,
+    plain_exact_advantage,
+    plain_soft_advantage,
+    synthetic_batch,
+    time_methods,
+)
+
+
+@pytest.fixture
+def batch():
+    return synthetic_batch(np.random.default_rng(0), groups=3, episodes=4, steps=10)
 
 
 def test_the_synthetic_batch_has_the_asked_size_and_share_of_distinct_states():
@@ -13,18 +27,41 @@ def test_the_synthetic_batch_has_the_asked_size_and_share_of_distinct_states():
     assert len(batch["state"][0].split()) == 5
 
 
-def test_the_dense_version_computes_the_same_baseline_of_one_group():
-    # One group: document frequencies over rows and over distinct states agree when all differ.
-    batch = synthetic_batch(np.random.default_rng(0), groups=1, episodes=2, steps=20, distinct=1.0)
-    out = credit.assign("proxmo", **batch)
-    dense = dense_soft_advantage(batch["state"], batch["group"], out.step_return)
-    np.testing.assert_allclose(out.step_advantage, dense, atol=1e-5)
+@pytest.mark.parametrize("library", ["scikit-learn", "none"])
+def test_the_plain_versions_compute_what_is_timed(batch, library, monkeypatch):
+    if library == "none":
+        monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    else:
+        pytest.importorskip("sklearn")
+    returns = credit.assign("grpo", **batch).step_return
+    columns = (batch["state"], batch["group"], returns)
+    soft = credit.assign("proxmo-released", **batch).step_advantage
+    np.testing.assert_allclose(plain_soft_advantage(*columns), soft, atol=1e-5)
+    exact = credit.assign("gigpo", **batch).step_advantage
+    np.testing.assert_allclose(plain_exact_advantage(*columns), exact, atol=1e-5)
 
 
-def test_both_methods_are_timed_against_their_dense_version():
-    batch = synthetic_batch(np.random.default_rng(0), groups=2, episodes=2, steps=5)
+def test_both_methods_are_timed_against_their_plain_version(batch):
     timings = time_methods(batch, repeats=1)
     assert [one.method for one in timings] == ["gigpo", "proxmo"]
-    assert all(one.rows == 20 and one.seconds > 0 and one.ratio > 0 for one in timings)
+    for one in timings:
+        assert one.rows == 120
+        assert one.ratio == pytest.approx(one.plain_seconds / one.seconds)
     (alone,) = time_methods(batch, ["grpo"], repeats=1)
-    assert alone.ratio is None
+    assert alone.seconds > 0 and alone.plain_seconds is None and alone.ratio is None
+
+
+def test_the_growth_is_measured_in_a_process_of_its_own():
+    found = measure_scale(800, top_k=8)
+    assert (found.rows, found.top_k, found.recall) == (800, 8, 1.0)
+    assert found.dense_mb == pytest.approx(2.56)
+    assert found.seconds > 0
+    assert 10 < found.peak_mb < 1000 or not sys.platform.startswith("linux")
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_states_take_less_than_a_gigabyte():
+    # 17 s on two quiet cores; the dense matrix would take 40 GB.
+    found = measure_scale(100_000)
+    assert found.peak_mb < 1000
+    assert found.recall > 0.7
