@@ -7,7 +7,10 @@ import click
 from .lazy import CONTEXT, LazyGroup
 
 # name -> module and one line of help, as in `main`.
-_COMMANDS: dict[str, tuple[str, str]] = {}
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "alfworld": ("data_alfworld", "Pack the official ALFWorld games into one file."),
+    "generate": ("data_generate", "Write generated ALFWorld games as official folders."),
+}
 
 
 @click.group(

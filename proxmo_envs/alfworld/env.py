@@ -87,8 +87,9 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         releases before json_2.1.2). `render_mode`: None or "ansi".
         `reset(options={"task_id": ...})` plays a given task, `{"game_file": PATH}` a given file;
         without options the environment's own random generator draws a task of the split.
-        `gymnasium.make_vec(..., vectorization_mode="sync")` steps many games in one call;
-        "async" needs `vector_kwargs={"shared_memory": False}`, as texts have no fixed size.
+        `gymnasium.make_vec("ALFWorld-v0", num_envs=N)` steps N games in one call (`TextVectorEnv`);
+        `vectorization_mode="async"` uses processes and needs
+        `vector_kwargs={"shared_memory": False}`, as texts have no fixed size.
 
     Registered ids:
         ALFWorld-v0

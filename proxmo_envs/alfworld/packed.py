@@ -27,7 +27,7 @@ from proxmo_envs.alfworld.games import ITEM_FLAGS, Game, Goal, Item, Receptacle
 from proxmo_envs.errors import GameFileError, InvalidOptionError, UnknownTaskError, unknown
 
 MAGIC = b"proxmo-alfworld-games 1\n"
-_REPAIR = "`proxmo_envs.alfworld.sources.pack(DATA, FILE)` makes it again"
+_REPAIR = "`proxmo data alfworld --from DATA --out FILE` makes it again"
 # PDDL spells the coordinates in an id out; a third of the length says the same.
 _SPELLINGS = (("_bar_", "|"), ("_plus_", "+"), ("_minus_", "-"), ("_dot_", "."))
 

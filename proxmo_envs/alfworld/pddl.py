@@ -145,8 +145,8 @@ def _facts(game: Game) -> Iterable[str]:
         yield from (f"(inReceptacle {i.id} {r})" for r in i.receptacles)
         yield from (f"(inReceptacleObject {inner} {i.id})" for inner in i.contents)
         yield from (f"({flag} {i.id})" for flag in ITEM_FLAGS if flag in i.flags)
-    for r, i in sorted(game.can_contain):
-        yield f"(canContain {camel(r)}Type {camel(i)}Type)"
+    for furniture, thing in sorted(game.can_contain):
+        yield f"(canContain {camel(furniture)}Type {camel(thing)}Type)"
 
 
 def _goal(goal: Goal) -> str:

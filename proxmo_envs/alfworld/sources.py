@@ -6,7 +6,8 @@ import hashlib
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -198,17 +199,38 @@ def _open_path(path: Path, version: tuple[int, int]) -> GameSource:
 
 
 def pack(
-    data: str | os.PathLike[str], path: str | os.PathLike[str], splits: Iterable[str] = SPLITS
+    data: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    splits: Iterable[str] | None = None,
 ) -> dict[str, Listing]:
     """Write the playable games of `data` into one packed file, which `data=` takes in their place.
 
-    Returns for each split the ids that were packed and, of a directory, why others were left out.
-    Raises what `open_source` raises.
+    Args:
+        data: an official directory, a .jsonl file, a packed file or an archive (.zip) of a
+            directory.
+        path: the packed file.
+        splits: what to pack, by default those of the original that `data` has.
+
+    Returns:
+        For each split the ids that were packed and, of a directory, why others were left out.
+
+    Raises:
+        InvalidOptionError: there is nothing to pack; and what `open_source` and `unpacked` raise.
     """
+    if Path(data).suffix == ".zip" and Path(data).is_file():
+        # Here only: it brings the network modules, which playing does not need.
+        from proxmo_envs.alfworld.download import unpacked
+
+        with unpacked(Path(data)) as folder:
+            return pack(folder, path, splits)
     source = open_source(data)
+    if isinstance(source, (GeneratedGames, OneGame)):
+        raise InvalidOptionError(
+            f"{data}: a data set is packed, not generated games or a single {GAME_FILE}"
+        )
     games: dict[str, list[tuple[Game, str]]] = {}
     listings: dict[str, Listing] = {}
-    for split in splits:
+    for split in _splits_of(source) if splits is None else splits:
         left_out: Counter[str] = Counter()
         if isinstance(source, OfficialDirectory):
             left_out.update(dict(source.listing(split).left_out))
@@ -221,5 +243,15 @@ def pack(
                 left_out["unreadable game file"] += 1
         ids = tuple(game.task_id for game, _ in games[split])
         listings[split] = Listing(ids, tuple(sorted(left_out.items())))
+    if not any(listing.ids for listing in listings.values()):
+        reasons = {reason: n for one in listings.values() for reason, n in one.left_out}
+        raise InvalidOptionError(f"{data}: no playable game to pack; left out: {reasons or 'none'}")
     write_packed(Path(path), games)
     return listings
+
+
+def _splits_of(source: GameSource) -> Iterator[str]:
+    for split in SPLITS:
+        with suppress(InvalidOptionError):
+            source.ids(split)
+            yield split

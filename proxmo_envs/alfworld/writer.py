@@ -13,6 +13,7 @@ from proxmo_envs.alfworld import generator
 from proxmo_envs.alfworld.games import GAME_FILE, Game
 from proxmo_envs.alfworld.pddl import camel, domain_text, grammar_text, problem_text
 from proxmo_envs.alfworld.planner import plan
+from proxmo_envs.alfworld.sources import GeneratedGames
 from proxmo_envs.errors import InvalidOptionError
 
 TRAJECTORY_FILE: Final = "traj_data.json"
@@ -36,7 +37,11 @@ def draw(episodes: int, seed: int | None = None) -> list[int]:
 def write_generated(
     root: Path, split: str, numbers: Iterable[int], difficulty: str = "default"
 ) -> Iterator[Path]:
-    """Write generated games below `root`, one after the other; yield the folder of each."""
+    """Write generated games below `root`, one after the other; yield the folder of each.
+
+    Raises InvalidOptionError for an unknown split or difficulty.
+    """
+    GeneratedGames(difficulty).ids(split)
     for number in numbers:
         game = generator.generate(split, number, difficulty)
         scene = generator.scene(split, number, difficulty)

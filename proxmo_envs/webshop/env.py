@@ -1,0 +1,269 @@
+"""WebShop as a Gymnasium environment."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
+from proxmo_envs.task import TaskSet
+from proxmo_envs.text_space import TextSpace
+from proxmo_envs.webshop.sources import Play, open_source
+from webshop_server.actions import SEARCH_TEMPLATE
+from webshop_server.session import Outcome
+from webshop_server.textforms import MODES, with_history
+
+if TYPE_CHECKING:
+    from proxmo_envs.webshop.expert import ShopExpert
+
+
+@dataclass(slots=True)
+class _Moment:
+    """Where an episode stands: the shopper, what was last done, what was seen and done before."""
+
+    play: Play
+    expert: ShopExpert | None
+    pages: deque[str]
+    actions: deque[str]
+    page: str
+    observation: str
+    action: str | None = None
+    last: Outcome = field(default_factory=Outcome)
+    # The last purchase: the original profile allows more than one.
+    bought: Outcome = field(default_factory=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A moment of an episode, for search and branching; it can be restored any number of times."""
+
+    moment: _Moment
+
+
+class WebShopEnv(gymnasium.Env[str, str]):
+    """A web shop in text: find the product an instruction describes, choose its options, buy it.
+
+    Description:
+        Five kinds of pages: search, results (ten a page, fifty at most), product, details of a
+        product, purchase. The instruction names attributes, options and a price limit. Profile
+        "original" is the published benchmark as recorded, oddities included; "clean" mends them
+        (docs/webshop.md lists all differences). Numbers of one do not compare with the other's.
+
+    Observation:
+        The page, as `observation_mode` says: "text" (texts joined by " [SEP] "), "text_rich" (one
+        line each, buttons marked), "url" or "html". With `num_prev_obs` and `num_prev_actions`, the
+        last pages and actions come first.
+
+    Actions:
+        `search[words]` on a page with a search bar, `click[label]` on what the page shows, in any
+        case. In "clean" it must be one of `info["admissible_actions"]`, with any words for the
+        blank of `search[<your query>]`; what is not on offer costs a step and changes nothing. In
+        "original" a search works on every page.
+
+    Rewards:
+        The score in [0, 1] at the purchase, otherwise 0.0.
+
+    Termination:
+        `terminated` at the purchase. `truncated` at the step limit, 15, or `max_episode_steps` of
+        `gymnasium.make`. In "clean" further steps repeat the last page and pay nothing; in
+        "original" the shop stays open, as the original's does.
+
+    Info:
+        `task` (the instruction), `task_id`, `task_type` (the department), `admissible_actions` (a
+        new list each step), `won` (the score is 1.0), `score` (0.0 before a purchase),
+        `action_valid` (the last action did something); `reward_parts` after a purchase (names of
+        the literature: r_type, r_att, w_att, r_option, w_option, r_price, w_price, query_match,
+        category_match, title_score); `hint` after an action that did nothing; `expert_action` when
+        the environment was made with `expert_action=True`.
+
+    Options:
+        `data`: None or "bundled" (a catalogue of our own), or a path: a directory with the
+        original's raw files, or a packed catalogue. `split`: train, validation, test. `difficulty`:
+        of the bundled catalogue. `goals`: "synthetic" or "human". `show_attributes`: give products
+        the page of their attributes, which says what a goal may ask for. `base_url`: play in the
+        shop of a running server. `render_mode`: None or "ansi".
+        `reset(options={"task_id": ...})` plays a given task, `{"goal_index": N}` the one with this
+        number in the literature's order; without options the environment's own random generator
+        draws a task of the split.
+
+    Registered ids:
+        WebShop-v0
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(
+        self,
+        data: str | os.PathLike[str] | None = None,
+        split: str = "train",
+        profile: str = "clean",
+        goals: str = "synthetic",
+        observation_mode: str = "text",
+        difficulty: str | None = None,
+        show_attributes: bool = False,
+        num_prev_obs: int = 0,
+        num_prev_actions: int = 0,
+        base_url: str | None = None,
+        render_mode: str | None = None,
+        expert_action: bool = False,
+    ) -> None:
+        """Open the shop; see the class for the arguments.
+
+        Raises DataNotFoundError and InvalidOptionError.
+        """
+        for name, value, known in (
+            ("observation_mode", observation_mode, MODES),
+            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
+        ):
+            if value not in known:
+                raise InvalidOptionError(unknown(name, value, filter(None, known)))
+        if min(num_prev_obs, num_prev_actions) < 0:
+            raise InvalidOptionError("num_prev_obs and num_prev_actions are 0 or more")
+        self._source = open_source(
+            data,
+            goals=goals,
+            profile=profile,
+            difficulty=difficulty,
+            show_attributes=show_attributes,
+            base_url=base_url,
+        )
+        self._ids = self._source.ids(split)
+        if not self._ids:
+            raise InvalidOptionError(f"split {split!r} of {data!r} has no {goals} goals")
+        self.split = split
+        self.observation_mode = observation_mode
+        self.render_mode = render_mode
+        self.observation_space = TextSpace()
+        self.action_space: TextSpace = TextSpace()
+        self._memory = num_prev_obs, num_prev_actions
+        self._with_expert = expert_action
+        self._moment: _Moment | None = None
+
+    @classmethod
+    def task_set(
+        cls,
+        split: str = "train",
+        data: str | os.PathLike[str] | None = None,
+        profile: str = "clean",
+        goals: str = "synthetic",
+        difficulty: str | None = None,
+        base_url: str | None = None,
+        **_: Any,
+    ) -> TaskSet:
+        """Return the tasks of a split; takes the arguments of the environment."""
+        source = open_source(
+            data, goals=goals, profile=profile, difficulty=difficulty, base_url=base_url
+        )
+        return TaskSet("WebShop-v0", split, source.ids(split), source.content_hash)
+
+    def reset(
+        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode: the task in `options`, or one drawn from the split.
+
+        Raises InvalidOptionError and UnknownTaskError.
+        """
+        super().reset(seed=seed)
+        play = self._source.start(self._choose(options or {}))
+        pages, taken = self._memory
+        page = play.observe(self.observation_mode)
+        expert = _make_expert() if self._with_expert else None
+        history: Any = deque(maxlen=pages), deque(maxlen=taken)
+        self._moment = moment = _Moment(play, expert, *history, page, page)
+        return page, self._info(moment)
+
+    def _choose(self, options: Mapping[str, Any]) -> str | int:
+        """Return the id or the number of the task that `options` name, or draw an id."""
+        kinds: dict[str, type] = {"task_id": str, "goal_index": int}
+        strange = sorted(set(options) - set(kinds))
+        if strange:
+            raise InvalidOptionError(unknown("reset option", strange[0], kinds))
+        if len(options) > 1:
+            raise InvalidOptionError("reset options: give task_id or goal_index, not both")
+        for name, value in options.items():
+            if not isinstance(value, kinds[name]) or isinstance(value, bool):
+                wanted, came = kinds[name].__name__, type(value).__name__
+                raise InvalidOptionError(f"reset option {name} is of type {wanted}, got {came}")
+            chosen: str | int = value
+            return chosen
+        return self._ids[int(self.np_random.integers(len(self._ids)))]
+
+    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Carry out one action; raises InvalidActionError for anything but a string."""
+        if not isinstance(action, str):
+            came = type(action).__name__
+            raise InvalidActionError(
+                f"an action is a string such as 'search[red shoes]', got {came}"
+            )
+        moment = self._now()
+        moment.pages.appendleft(moment.page)
+        moment.actions.appendleft(action)
+        moment.action = action
+        moment.last = outcome = moment.play.act(action)
+        if outcome.score is not None:
+            moment.bought = outcome
+        moment.page = moment.play.observe(self.observation_mode)
+        moment.observation = with_history(moment.page, moment.pages, moment.actions)
+        return moment.observation, outcome.reward, outcome.done, False, self._info(moment)
+
+    def _now(self) -> _Moment:
+        if self._moment is None:
+            raise NoEpisodeError("the environment has no episode yet: call reset() first")
+        return self._moment
+
+    def _info(self, moment: _Moment) -> dict[str, Any]:
+        play = moment.play
+        admissible = play.admissible
+        # A sample has to be an action that can be taken: the instruction fills the blank.
+        self.action_space.choices = [
+            f"search[{play.task}]" if action == SEARCH_TEMPLATE else action for action in admissible
+        ]
+        score = moment.bought.reward
+        info: dict[str, Any] = {
+            "task": play.task,
+            "task_id": play.task_id,
+            "task_type": play.task_type,
+            "admissible_actions": admissible,
+            "won": score == 1.0,
+            "score": score,
+            "action_valid": moment.last.valid,
+        }
+        if moment.bought.score is not None:
+            info["reward_parts"] = dict(moment.bought.score.info)
+        if moment.last.complaint is not None:
+            info["hint"] = moment.last.complaint
+        if moment.expert is not None:
+            info["expert_action"] = moment.expert.act(play.observe("text"), info)
+        return info
+
+    def render(self) -> str | None:
+        """Return the last action and the page it led to (render mode "ansi")."""
+        if self.render_mode is None:
+            return None
+        moment = self._now()
+        action = "" if moment.action is None else f"> {moment.action}\n"
+        return f"{action}{moment.observation}\n"
+
+    def snapshot(self) -> Snapshot:
+        """Return the present moment of the episode.
+
+        The step count of a wrapper is not part of it: deep-copy the wrapped environment for that.
+        """
+        return Snapshot(copy.deepcopy(self._now()))
+
+    def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
+        """Go back to a snapshot, also one of another environment; return observation and info."""
+        self._moment = moment = copy.deepcopy(snapshot.moment)
+        return moment.observation, self._info(moment)
+
+
+def _make_expert() -> ShopExpert:
+    from proxmo_envs.webshop.expert import ShopExpert
+
+    return ShopExpert()

@@ -1,0 +1,163 @@
+"""Where episodes come from: a shop inside this process, or one behind an address."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, get_args, overload
+
+from proxmo_envs.errors import (
+    DataNotFoundError,
+    InvalidOptionError,
+    UnknownTaskError,
+    quote,
+    unknown,
+)
+from webshop_server.errors import ShopError, UnknownGoalError
+from webshop_server.goals import Kind, Profile, Split, content_hash
+from webshop_server.session import Outcome, Session
+from webshop_server.shop import Shop
+
+
+class Play(Protocol):
+    """One episode: `webshop_server.session.Session`, or a stand-in for one on a server."""
+
+    @property
+    def task(self) -> str:
+        """What to buy."""
+
+    @property
+    def task_id(self) -> str:
+        """The id of the goal."""
+
+    @property
+    def task_type(self) -> str:
+        """The department of the product asked for."""
+
+    @property
+    def admissible(self) -> list[str]:
+        """What the page offers to do."""
+
+    def observe(self, mode: str = "text") -> str:
+        """Return the page in one of the observation modes."""
+
+    def act(self, action: str) -> Outcome:
+        """Carry out an action."""
+
+
+class Source(Protocol):
+    """What the environment needs of a shop; its errors are those of `proxmo_envs`."""
+
+    def ids(self, split: str) -> Sequence[str]:
+        """Return the ids of the tasks of a split."""
+
+    def start(self, task: str | int) -> Play:
+        """Start an episode: the task with an id, or with a number of the literature's order."""
+
+    def content_hash(self, task_id: str) -> str:
+        """Return the hash of what a task is."""
+
+
+def open_source(
+    data: str | os.PathLike[str] | None = None,
+    *,
+    goals: str = "synthetic",
+    profile: str = "clean",
+    difficulty: str | None = None,
+    show_attributes: bool = False,
+    base_url: str | None = None,
+) -> Source:
+    """Open the shop that the arguments of the environment name.
+
+    Raises InvalidOptionError and DataNotFoundError.
+    """
+    for name, value, known in (
+        ("goals", goals, get_args(Kind)),
+        ("profile", profile, get_args(Profile)),
+    ):
+        if value not in known:
+            raise InvalidOptionError(unknown(name, value, known))
+    if base_url is not None:
+        from proxmo_envs.webshop.remote import RemoteShop
+
+        return RemoteShop(base_url, goals=goals, profile=profile)
+    kwargs: dict[str, Any] = {} if difficulty is None else {"difficulty": difficulty}
+    try:
+        shop = Shop.open(
+            None if data is None else os.fspath(data),
+            goals=goals,  # type: ignore[arg-type]
+            profile=profile,  # type: ignore[arg-type]
+            show_attributes=show_attributes,
+            **kwargs,
+        )
+    except ShopError as error:
+        raise DataNotFoundError(str(error)) from error
+    return LocalShop(shop)
+
+
+class LocalShop:
+    """A shop inside this process, shared by all environments with the same arguments."""
+
+    def __init__(self, shop: Shop) -> None:
+        """Serve the goals of `shop`."""
+        self.shop = shop
+
+    def ids(self, split: str) -> Sequence[str]:
+        """Return the ids of a split; raises InvalidOptionError for an unknown one."""
+        if split not in get_args(Split):
+            raise InvalidOptionError(unknown("split", split, get_args(Split)))
+        goals = self.shop.goals
+        return _Ids(goals.split(split), goals.id_of)  # type: ignore[arg-type]
+
+    def start(self, task: str | int) -> Session:
+        """Start an episode; raises UnknownTaskError."""
+        goals = self.shop.goals
+        with _tasks_are_known(task):
+            number = task if isinstance(task, int) else goals.index_of(task)
+            if not 0 <= number < len(goals):
+                raise UnknownTaskError(f"goal_index is from 0 to {len(goals) - 1}, not {number}")
+            return Session(self.shop, goals[number], str(number))
+
+    def content_hash(self, task_id: str) -> str:
+        """Return the hash of a goal and of the shop it is played in; raises UnknownTaskError."""
+        with _tasks_are_known(task_id):
+            goal = content_hash(self.shop.goals.get(task_id))
+        place = f"{self.shop.profile} {self.shop.catalogue.manifest_hash}"
+        return hashlib.sha256(f"{place} {goal}".encode()).hexdigest()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> LocalShop:
+        """Nothing in it changes: a copy is the shop itself."""
+        return self
+
+
+@contextmanager
+def _tasks_are_known(task: str | int) -> Iterator[None]:
+    try:
+        yield
+    except UnknownGoalError as error:
+        raise UnknownTaskError(f"unknown task {quote(task)}: {error}") from error
+
+
+class _Ids(Sequence[str]):
+    """Ids of numbered goals, each made when it is asked for: a split may have millions."""
+
+    def __init__(self, numbers: Sequence[int], name: Callable[[int], str]) -> None:
+        self._numbers = numbers
+        self._name = name
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return _Ids(self._numbers[index], self._name)
+        return self._name(int(self._numbers[index]))
+
+    def __deepcopy__(self, memo: dict[int, object]) -> _Ids:
+        return self
