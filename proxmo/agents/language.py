@@ -1,21 +1,30 @@
-"""The agent that is trained: prompt, one reply of the policy, strict parsing."""
+"""The agent that is trained and compared: prompt, one reply of the policy, strict parsing."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from proxmo.agents.base import Decision, Situation, own_seeds
 from proxmo.agents.parser import parse_action
-from proxmo.agents.prompts import Cut, PromptBuilder
-from proxmo.policies.base import Policy
+from proxmo.agents.prompts import Cut, Prompt, PromptBuilder
+from proxmo.policies.base import ChatPolicy, Policy, Reply
 
 
 class LanguageAgent:
-    """Asks a policy for one reply per situation."""
+    """Asks a policy for one reply per situation.
+
+    Args:
+        policy: who replies; one behind an API gets messages, any other the ids of the prompts.
+        builder: writes the prompts; made with the policy's tokenizer, or none for an API.
+        style: how the reply is read, as `parse_action` names it.
+        temperature: of the sampling, 0 is greedy.
+        max_new_tokens: longest reply.
+    """
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | ChatPolicy,
         builder: PromptBuilder,
         *,
         style: str,
@@ -27,22 +36,25 @@ class LanguageAgent:
         self.style = style
         self.temperature = temperature
         self.max_new_tokens = max_new_tokens
+        # Whether the policy answers one by one, so that episodes need not wait for each other.
+        self.concurrent = bool(getattr(policy, "concurrent", False))
+        # A tokenizer sets its truncation on every call and panics when two threads do so.
+        self._building = threading.Lock()
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Builds prompts, samples, parses; a prompt over its budget gives an overflow decision."""
-        prompts = [self.builder.build(s.view) for s in situations]
+        with self._building:
+            prompts = [self.builder.build(s.view) for s in situations]
         asked = [i for i, prompt in enumerate(prompts) if Cut.OVER_BUDGET not in prompt.cuts]
-        replies = self.policy.generate(
-            [prompts[i].ids for i in asked],
-            temperature=self.temperature,
-            max_new_tokens=self.max_new_tokens,
-            seed=seed,
-            seeds=own_seeds([situations[i] for i in asked]),
-        )
+        seeds = own_seeds([situations[i] for i in asked])
+        replies = self.ask([prompts[i] for i in asked], seed=seed, seeds=seeds)
         decisions = [
             Decision(None, valid=False, reason="overflow", overflow=True) for _ in situations
         ]
         for i, reply in zip(asked, replies, strict=True):
+            if reply.error is not None:
+                decisions[i] = Decision(None, valid=False, reason="error", error=reply.error)
+                continue
             parsed = parse_action(
                 reply.text,
                 situations[i].view.admissible,
@@ -61,3 +73,26 @@ class LanguageAgent:
                 cuts=tuple(cut.value for cut in prompts[i].cuts),
             )
         return decisions
+
+    def ask(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        seed: Sequence[int],
+        seeds: Sequence[Sequence[int]] | None = None,
+    ) -> list[Reply]:
+        """Returns the policy's reply to each prompt."""
+        if isinstance(self.policy, ChatPolicy):
+            return self.policy.reply(
+                [prompt.text for prompt in prompts],
+                temperature=self.temperature,
+                max_new_tokens=self.max_new_tokens,
+                seed=seed,
+            )
+        return self.policy.generate(
+            [prompt.ids for prompt in prompts],
+            temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens,
+            seed=seed,
+            seeds=seeds,
+        )

@@ -1,69 +1,35 @@
-"""Episodes in flight: every tick asks the agent once for all of them; ended ones cost nothing.
+"""Episodes in flight: in step with each other for a policy that batches, else each on its own.
 
-An environment that raises ends its own episode as an ERROR with its cause; its group goes on with
-the members left.
+An ended episode costs nothing more. One whose environment raises or hangs ends as an ERROR with its
+cause, is played again as often as `retries` says, and is then missing: its group goes on with the
+members left.
 """
 
 from __future__ import annotations
 
-import logging
-import math
-import zlib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 
-import numpy as np
-
-from proxmo.agents.base import Agent, Decision, RetryingAgent, Situation
-from proxmo.agents.prompts import Turn, View
+from proxmo.agents.base import Agent, RetryingAgent
 from proxmo.rollout.environments import EnvPool
-from proxmo.types import Episode, Outcome, Step
+from proxmo.rollout.episode import LiveEpisode, Player
+from proxmo.types import Episode, Outcome
 
-logger = logging.getLogger(__name__)
+# Most threads, and so episodes, where the policy answers one by one and nobody sets a limit.
+MOST_CONCURRENT = 1024
 
 
-@dataclass(slots=True)
-class _Live:
-    """An episode that has not ended."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """An episode that is to be played."""
 
     group: int
     member: int
     task_id: str
-    env: Any
     trial: int = 1
-    observation: str = ""
-    info: dict[str, Any] = field(default_factory=dict)
-    history: list[Turn] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-
-    def situation(self, seed: Sequence[int] | None) -> Situation:
-        own = None
-        if seed is not None:
-            place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.steps))
-            own = (*seed, *place)
-        view = View(
-            task=self.info.get("task", ""),
-            history=tuple(self.history),
-            step=len(self.steps),
-            observation=self.observation,
-            admissible=tuple(self.info.get("admissible_actions", ())),
-        )
-        return Situation(view, self.info, own)
-
-    def end(self, outcome: Outcome, cause: str | None = None) -> Episode:
-        return Episode(
-            group=self.group,
-            member=self.member,
-            task_id=self.task_id,
-            task_type=str(self.info.get("task_type", "unknown")),
-            task=str(self.info.get("task", "")),
-            steps=tuple(self.steps),
-            outcome=outcome,
-            score=float(self.info.get("score", 0.0)),
-            cause=cause,
-            trial=self.trial,
-        )
+    attempt: int = 1
 
 
 class Collector:
@@ -71,14 +37,24 @@ class Collector:
 
     Args:
         pool: where environments come from.
-        agent: who decides.
+        agent: who decides; one whose `concurrent` is true is asked from many threads at once.
         invalid_penalty: subtracted from a step's reward when its action is not valid.
+        timeout_s: seconds an episode may last; None: no limit.
+        retries: how often an episode that ended in an ERROR is played again.
     """
 
-    def __init__(self, pool: EnvPool, agent: Agent, *, invalid_penalty: float = 0.0) -> None:
-        self.pool = pool
+    def __init__(
+        self,
+        pool: EnvPool,
+        agent: Agent,
+        *,
+        invalid_penalty: float = 0.0,
+        timeout_s: float | None = None,
+        retries: int = 0,
+    ) -> None:
         self.agent = agent
-        self.invalid_penalty = invalid_penalty
+        self.retries = retries
+        self.player = Player(pool, invalid_penalty=invalid_penalty, timeout_s=timeout_s)
 
     def play(
         self,
@@ -96,6 +72,7 @@ class Collector:
 
         By default the decisions of a tick share one generator, which is fast. With `own_seeds` an
         episode is the same in whatever company it is played: with any `max_live`, any other tasks.
+        Episodes that advance on their own always have seeds of their own.
 
         Args:
             task_ids: tasks, in the order that numbers the groups.
@@ -106,121 +83,115 @@ class Collector:
             own_seeds: every decision has a seed of its own: of task, member, trial and step.
             done: (task position, member) of what is not to be played.
             on_end: called with each episode as soon as it has ended.
-            progress: called with (episodes ended, episodes in all) after each tick.
+            progress: called with (episodes ended, episodes in all) whenever some have ended.
         """
-        waiting = [
-            (group, member, task_id, 1)
-            for group, task_id in reversed(list(enumerate(task_ids)))
-            for member in reversed(range(group_size))
+        places = [
+            _Place(group, member, task_id)
+            for group, task_id in enumerate(task_ids)
+            for member in range(group_size)
             if (group, member) not in done
         ]
-        total = len(waiting)
-        live: list[_Live] = []
+        if getattr(self.agent, "concurrent", False):
+            rounds = self._on_their_own(places, tuple(seed), max_live)
+        else:
+            rounds = self._in_step(places, tuple(seed), max_live, own_seeds)
         ended: list[Episode] = []
-        tick = 0
-        while waiting or live:
-            final: list[Episode] = []
-            while waiting and (max_live is None or len(live) < max_live):
-                started = self._start(*waiting.pop(), seed)
-                if isinstance(started, Episode):
-                    final.append(started)
-                else:
-                    live.append(started)
-            now = tuple(seed) if own_seeds else (*seed, tick)
-            situations = [e.situation(seed if own_seeds else None) for e in live]
-            decisions = self.agent.act(situations, seed=now) if live else []
-            results = [self._advance(e, d) for e, d in zip(live, decisions, strict=True)]
-            live = [e for e, r in zip(live, results, strict=True) if r is None]
-            settled, again = self._settle([r for r in results if r is not None], now)
-            final += settled
-            waiting += again
+        for final in rounds:
             ended += final
             if on_end is not None:
                 for episode in final:
                     on_end(episode)
-            tick += 1
             if progress is not None:
-                progress(len(ended), total)
+                progress(len(ended), len(places))
         return sorted(ended, key=lambda e: (e.group, e.member))
 
+    def _in_step(
+        self, places: list[_Place], seed: tuple[int, ...], max_live: int | None, own_seeds: bool
+    ) -> Iterator[list[Episode]]:
+        """Asks the agent once per tick for all live episodes; yields what each tick ended."""
+        waiting = places[::-1]
+        live: list[tuple[_Place, LiveEpisode]] = []
+        tick = 0
+        while waiting or live:
+            ended: list[tuple[_Place, Episode]] = []
+            while waiting and (max_live is None or len(live) < max_live):
+                place = waiting.pop()
+                started = self._start(place, seed)
+                if isinstance(started, Episode):
+                    ended.append((place, started))
+                else:
+                    live.append((place, started))
+            now = seed if own_seeds else (*seed, tick)
+            situations = [e.situation(seed if own_seeds else None) for _, e in live]
+            decisions = self.agent.act(situations, seed=now) if live else []
+            going = []
+            for (place, episode), decision in zip(live, decisions, strict=True):
+                result = self.player.advance(episode, decision)
+                if result is None:
+                    going.append((place, episode))
+                else:
+                    ended.append((place, result))
+            live = going
+            final, again = self._settle(ended, now)
+            waiting += again
+            tick += 1
+            yield final
+
+    def _on_their_own(
+        self, places: list[_Place], seed: tuple[int, ...], max_live: int | None
+    ) -> Iterator[list[Episode]]:
+        """Plays every episode in a thread of its own; yields those that have ended meanwhile."""
+        most = min(max_live or MOST_CONCURRENT, max(1, len(places)))
+        threads = ThreadPoolExecutor(most, thread_name_prefix="episode")
+        stop = threading.Event()
+
+        def submit(some: list[_Place]) -> dict[Future[Episode], _Place]:
+            return {threads.submit(self._play_one, place, seed, stop): place for place in some}
+
+        try:
+            playing = submit(places)
+            while playing:
+                ready, _ = wait(playing, return_when=FIRST_COMPLETED)
+                final, again = self._settle([(playing.pop(f), f.result()) for f in ready], seed)
+                playing |= submit(again)
+                yield final
+        finally:
+            # Reached early only by what makes every further step pointless.
+            stop.set()
+            threads.shutdown(wait=True, cancel_futures=True)
+
+    def _play_one(self, place: _Place, seed: tuple[int, ...], stop: threading.Event) -> Episode:
+        started = self._start(place, seed)
+        if isinstance(started, Episode):
+            return started
+        result = None
+        while result is None:
+            if stop.is_set():
+                return started.end(Outcome.ERROR, "stopped")
+            decision = self.agent.act([started.situation(seed)], seed=seed)[0]
+            result = self.player.advance(started, decision)
+        return result
+
+    def _start(self, place: _Place, seed: tuple[int, ...]) -> LiveEpisode | Episode:
+        return self.player.start(place.group, place.member, place.task_id, place.trial, seed)
+
     def _settle(
-        self, ended: list[Episode], seed: Sequence[int]
-    ) -> tuple[list[Episode], list[tuple[int, int, str, int]]]:
-        """Parts the episodes that stand from what an agent that learns from failures replays."""
-        if not ended or not isinstance(self.agent, RetryingAgent):
-            return ended, []
-        settled = list(zip(ended, self.agent.settle(ended, seed=seed), strict=True))
-        again = [(e.group, e.member, e.task_id, e.trial + 1) for e, s in settled if s is None]
+        self, ended: list[tuple[_Place, Episode]], seed: tuple[int, ...]
+    ) -> tuple[list[Episode], list[_Place]]:
+        """Parts the episodes that stand from what is played again, and how."""
+        again = []
+        over = []
+        for place, episode in ended:
+            if episode.outcome is Outcome.ERROR and place.attempt <= self.retries:
+                again.append(
+                    _Place(place.group, place.member, place.task_id, place.trial, place.attempt + 1)
+                )
+            else:
+                over.append(episode)
+        if not over or not isinstance(self.agent, RetryingAgent):
+            return over, again
+        settled = list(zip(over, self.agent.settle(over, seed=seed), strict=True))
+        again += [
+            _Place(e.group, e.member, e.task_id, e.trial + 1) for e, s in settled if s is None
+        ]
         return [s for _, s in settled if s is not None], again
-
-    def _start(
-        self, group: int, member: int, task_id: str, trial: int, seed: Sequence[int]
-    ) -> _Live | Episode:
-        episode = _Live(group, member, task_id, env=None, trial=trial)
-        # Of the task and not of its place: the members of a group start from the same state, and a
-        # task of an evaluation is the same in a panel of any size.
-        entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
-        try:
-            episode.env = self.pool.take()
-            episode.observation, episode.info = episode.env.reset(
-                seed=int(entropy.generate_state(1)[0]), options={"task_id": task_id}
-            )
-        except Exception as cause:  # isolation: one broken game must not end the iteration
-            return self._fail(episode, cause)
-        return episode
-
-    def _advance(self, episode: _Live, decision: Decision) -> Episode | None:
-        """Steps one environment; returns the episode when it has ended."""
-        if decision.overflow:
-            self.pool.give_back(episode.env)
-            return episode.end(Outcome.OVERFLOW, "the prompt does not fit its token budget")
-        if decision.error is not None:
-            self.pool.give_back(episode.env)
-            return episode.end(Outcome.ERROR, decision.error)
-        try:
-            observation, reward, terminated, truncated, info = episode.env.step(
-                decision.action or ""
-            )
-            reward = _finite(reward)
-        except Exception as cause:  # isolation of one episode, as above
-            return self._fail(episode, cause)
-        episode.steps.append(
-            Step(
-                index=len(episode.steps),
-                observation=episode.observation,
-                prompt_ids=decision.prompt_ids,
-                response_ids=decision.response_ids,
-                logprobs=decision.logprobs,
-                response=decision.response,
-                action=decision.action,
-                valid=decision.valid,
-                reason=decision.reason,
-                reward=reward - (0.0 if decision.valid else self.invalid_penalty),
-                weight_version=decision.weight_version,
-            )
-        )
-        episode.history.append(Turn(episode.observation, decision.action or "", decision.response))
-        episode.observation, episode.info = observation, info
-        if not (terminated or truncated):
-            return None
-        self.pool.give_back(episode.env)
-        if info.get("won"):
-            return episode.end(Outcome.WON)
-        return episode.end(Outcome.LOST if terminated else Outcome.TRUNCATED)
-
-    def _fail(self, episode: _Live, cause: Exception) -> Episode:
-        logger.warning("episode %s of task %s failed: %r", episode.member, episode.task_id, cause)
-        if episode.env is not None:
-            try:
-                episode.env.close()
-            except Exception as second:  # cleanup of what is already broken
-                logger.warning("closing its environment failed too: %r", second)
-        return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
-
-
-def _finite(reward: Any) -> float:
-    """A reward as a number: one nan would make every advantage of its group one."""
-    value = float(reward)
-    if not math.isfinite(value):
-        raise ValueError(f"the environment paid {reward!r}, expected a finite reward")
-    return value

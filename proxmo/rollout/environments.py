@@ -41,7 +41,10 @@ class EnvPool:
 
     def take(self) -> Any:
         """Returns an environment nobody uses; the caller resets it."""
-        return self._free.pop() if self._free else make_env(self.config, **self._extra)
+        try:
+            return self._free.pop()
+        except IndexError:  # asked for and not looked up before: many threads take from here
+            return make_env(self.config, **self._extra)
 
     def give_back(self, env: Any) -> None:
         """Takes back an environment that works; one that raised is closed by its user instead."""

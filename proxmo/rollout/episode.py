@@ -1,0 +1,192 @@
+"""One episode: started, advanced by decisions, ended; whatever its world does stays inside it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from proxmo.agents.base import Decision, Situation
+from proxmo.agents.prompts import Turn, View
+from proxmo.rollout.environments import EnvPool
+from proxmo.types import Episode, Outcome, Step
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class EpisodeTimeout(Exception):
+    """An episode lasted longer than it may."""
+
+
+@dataclass(slots=True)
+class LiveEpisode:
+    """An episode that has not ended."""
+
+    group: int
+    member: int
+    task_id: str
+    env: Any
+    trial: int = 1
+    deadline: float = math.inf
+    observation: str = ""
+    info: dict[str, Any] = field(default_factory=dict)
+    history: list[Turn] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+    def situation(self, seed: Sequence[int] | None) -> Situation:
+        """What the agent decides on; with `seed`, the draws are those of this moment alone."""
+        own = None
+        if seed is not None:
+            place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.steps))
+            own = (*seed, *place)
+        view = View(
+            task=self.info.get("task", ""),
+            history=tuple(self.history),
+            step=len(self.steps),
+            observation=self.observation,
+            admissible=tuple(self.info.get("admissible_actions", ())),
+        )
+        return Situation(view, self.info, own)
+
+    def end(self, outcome: Outcome, cause: str | None = None) -> Episode:
+        """The episode as it stands, ended by `outcome`."""
+        return Episode(
+            group=self.group,
+            member=self.member,
+            task_id=self.task_id,
+            task_type=str(self.info.get("task_type", "unknown")),
+            task=str(self.info.get("task", "")),
+            steps=tuple(self.steps),
+            outcome=outcome,
+            score=float(self.info.get("score", 0.0)),
+            cause=cause,
+            trial=self.trial,
+        )
+
+
+class Player:
+    """Starts and advances episodes.
+
+    Args:
+        pool: where environments come from.
+        invalid_penalty: subtracted from a step's reward when its action is not valid.
+        timeout_s: seconds an episode may last; a world that hangs is then left behind. None: no
+            limit.
+    """
+
+    def __init__(
+        self, pool: EnvPool, *, invalid_penalty: float = 0.0, timeout_s: float | None = None
+    ) -> None:
+        self.pool = pool
+        self.invalid_penalty = invalid_penalty
+        self.timeout_s = timeout_s
+
+    def start(
+        self, group: int, member: int, task_id: str, trial: int, seed: Sequence[int]
+    ) -> LiveEpisode | Episode:
+        """Resets an environment to a task; an Episode comes back when that fails."""
+        episode = LiveEpisode(group, member, task_id, env=None, trial=trial)
+        if self.timeout_s is not None:
+            episode.deadline = time.monotonic() + self.timeout_s
+        # Of the task and not of its place: the members of a group start from the same state, and a
+        # task of an evaluation is the same in a panel of any size.
+        entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
+        try:
+            episode.env = self.pool.take()
+            episode.observation, episode.info = self._in_time(
+                episode,
+                episode.env.reset,
+                seed=int(entropy.generate_state(1)[0]),
+                options={"task_id": task_id},
+            )
+        except Exception as cause:  # isolation: one broken game must not end the iteration
+            return self._fail(episode, cause)
+        return episode
+
+    def advance(self, episode: LiveEpisode, decision: Decision) -> Episode | None:
+        """Steps one environment; returns the episode when it has ended."""
+        if decision.overflow:
+            self.pool.give_back(episode.env)
+            return episode.end(Outcome.OVERFLOW, "the prompt does not fit its token budget")
+        if decision.error is not None:
+            self.pool.give_back(episode.env)
+            return episode.end(Outcome.ERROR, decision.error)
+        try:
+            observation, reward, terminated, truncated, info = self._in_time(
+                episode, episode.env.step, decision.action or ""
+            )
+            reward = _finite(reward)
+        except Exception as cause:  # isolation of one episode, as above
+            return self._fail(episode, cause)
+        episode.steps.append(
+            Step(
+                index=len(episode.steps),
+                observation=episode.observation,
+                prompt_ids=decision.prompt_ids,
+                response_ids=decision.response_ids,
+                logprobs=decision.logprobs,
+                response=decision.response,
+                action=decision.action,
+                valid=decision.valid,
+                reason=decision.reason,
+                reward=reward - (0.0 if decision.valid else self.invalid_penalty),
+                weight_version=decision.weight_version,
+            )
+        )
+        episode.history.append(Turn(episode.observation, decision.action or "", decision.response))
+        episode.observation, episode.info = observation, info
+        if not (terminated or truncated):
+            return None
+        self.pool.give_back(episode.env)
+        if info.get("won"):
+            return episode.end(Outcome.WON)
+        return episode.end(Outcome.LOST if terminated else Outcome.TRUNCATED)
+
+    def _in_time(self, episode: LiveEpisode, call: Callable[..., T], *args: Any, **named: Any) -> T:
+        """Calls the environment; past the deadline the call is left to itself in its thread."""
+        if self.timeout_s is None:
+            return call(*args, **named)
+        done: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                done.set_result(call(*args, **named))
+            except BaseException as cause:  # handed over to who waits
+                done.set_exception(cause)
+
+        threading.Thread(target=work, name=f"env {episode.task_id}", daemon=True).start()
+        try:
+            return done.result(timeout=max(0.0, episode.deadline - time.monotonic()))
+        except FutureTimeout:
+            if done.done():
+                raise  # the environment's own
+            episode.env = None  # it still hangs in there
+            raise EpisodeTimeout(f"no end after {self.timeout_s:g} s") from None
+
+    def _fail(self, episode: LiveEpisode, cause: Exception) -> Episode:
+        logger.warning("episode %s of task %s failed: %r", episode.member, episode.task_id, cause)
+        if episode.env is not None:
+            try:
+                episode.env.close()
+            except Exception as second:  # cleanup of what is already broken
+                logger.warning("closing its environment failed too: %r", second)
+        return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
+
+
+def _finite(reward: Any) -> float:
+    """A reward as a number: one nan would make every advantage of its group one."""
+    value = float(reward)
+    if not math.isfinite(value):
+        raise ValueError(f"the environment paid {reward!r}, expected a finite reward")
+    return value
