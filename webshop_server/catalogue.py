@@ -4,52 +4,35 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
 
-from .errors import UnknownProductError
+import numpy as np
+from numpy.typing import NDArray
+
+from .entries import Entry, Wish, document, encode
+from .errors import CatalogueError, UnknownProductError
 from .records import Product
 
+if TYPE_CHECKING:
+    from .search.index import SearchIndex
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What somebody asked for in words, before options and a price limit are added.
-
-    Attributes:
-        text: the instruction.
-        attributes: what it asks for.
-        options: the option values it asks for (of a crowd worker's instruction only).
-    """
-
-    text: str
-    attributes: tuple[str, ...]
-    options: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A product and the wishes that goals are made from.
-
-    Attributes:
-        product: the product.
-        synthetic: one goal for every choice of options is made from it.
-        human: one goal each is made from those that name attributes.
-    """
-
-    product: Product
-    synthetic: Wish | None = None
-    human: tuple[Wish, ...] = ()
+__all__ = ["Catalogue", "Entry", "Wish", "document", "open_shop_data"]
 
 
 class Catalogue(Sequence[Product]):
-    """Products in the order of their files; immutable, and safe in threads and after a fork."""
+    """Products in the order of their files; immutable, and safe in threads and after a fork.
+
+    Attributes:
+        entries: the products and the wishes that goals are made from.
+        seed: the one their purchase prices were drawn with; it draws the limits of goals, too.
+    """
 
     def __init__(self, entries: Iterable[Entry], seed: int = 0) -> None:
-        """Hold `entries`; `seed` is the one their purchase prices were drawn with."""
+        """Hold `entries`, whose products have different ids."""
         self.entries: Sequence[Entry] = tuple(entries)
         self.seed = seed
-        self.directory: Path | None = None
 
     @classmethod
     def read(cls, source: str | Path, *, limit: int | None = None, seed: int = 0) -> Catalogue:
@@ -63,36 +46,56 @@ class Catalogue(Sequence[Product]):
         Raises:
             CatalogueError: a file is missing or broken; the text says where.
         """
-        raise NotImplementedError
+        from .raw import read_entries
 
-    @classmethod
-    def open(cls, directory: str | Path) -> Catalogue:
-        """Open a packed catalogue, memory-mapped; products are decoded when asked for."""
-        raise NotImplementedError
+        return cls(read_entries(source, limit=limit, seed=seed), seed)
+
+    @staticmethod
+    def open(directory: str | Path) -> Catalogue:
+        """Open a packed catalogue, memory-mapped; products are decoded when they are asked for.
+
+        Raises:
+            CatalogueError: the directory holds no packed catalogue of this version.
+        """
+        from .packed import PackedCatalogue
+
+        return PackedCatalogue(directory)
 
     def pack(self, directory: str | Path) -> None:
-        """Write the packed form, goals and search index included."""
-        raise NotImplementedError
+        """Write the packed form, goals and search index included, into a new directory."""
+        from .packed import pack
+
+        pack(self.entries, directory, seed=self.seed)
 
     def __len__(self) -> int:
         """Return the number of products."""
         return len(self.entries)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        """Return the product at `index`."""
+    @overload
+    def __getitem__(self, index: int) -> Product: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Product]: ...
+    def __getitem__(self, index: int | slice) -> Product | list[Product]:
+        """Return the product at `index`, or those of a slice."""
+        if isinstance(index, slice):
+            return [self.entries[i].product for i in range(*index.indices(len(self)))]
         return self.entries[index].product
+
+    def __iter__(self) -> Iterator[Product]:
+        """Go through all products."""
+        return (entry.product for entry in self.entries)
 
     @cached_property
     def asins(self) -> Sequence[str]:
         """The ids of all products, in order."""
-        return tuple(entry.product.asin for entry in self.entries)
+        return tuple(product.asin for product in self)
 
     def index_of(self, asin: str) -> int:
         """Return the place of a product; raises `UnknownProductError`."""
-        try:
-            return self._places[asin]
-        except KeyError:
-            raise UnknownProductError(f"no product has the id {asin[:50]!r}") from None
+        place = self._find(asin)
+        if place is None:
+            raise UnknownProductError(f"no product has the id {asin[:50]!r}")
+        return place
 
     def get(self, asin: str) -> Product:
         """Return a product by its id; raises `UnknownProductError`."""
@@ -100,25 +103,32 @@ class Catalogue(Sequence[Product]):
 
     def documents(self) -> Iterator[str]:
         """Go through the texts that are indexed, in catalogue order."""
-        return (document(entry.product) for entry in self.entries)
+        return map(document, self)
+
+    def search_index(self) -> SearchIndex:
+        """Return the search index of the products: built here, opened where it is packed."""
+        from .search.index import SearchIndex
+
+        return SearchIndex.build(self.asins, self.documents())
+
+    def goal_rows(self, kind: Literal["synthetic", "human"]) -> NDArray[np.void] | None:
+        """Return the rows of goals that were packed with the catalogue, None where none were."""
+        return None
 
     @cached_property
     def manifest_hash(self) -> str:
-        """Hash of all that the catalogue holds."""
-        return hashlib.sha256(repr(self.entries).encode()).hexdigest()
+        """Hash of all that the catalogue holds, the same in memory and packed."""
+        digest = hashlib.sha256()
+        for entry in self.entries:
+            digest.update(encode(entry) + b"\n")
+        return digest.hexdigest()
+
+    def _find(self, asin: str) -> int | None:
+        return self._places.get(asin)
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {asin: place for place, asin in enumerate(self.asins)}
-
-
-def document(product: Product) -> str:
-    """Return the text of a product that is indexed: title, description, first bullet, options."""
-    options = ", and ".join(
-        f"{name}: {', '.join(values)}" for name, values in product.options.items()
-    )
-    first = product.bullets[0] if product.bullets else ""
-    return " ".join((product.title, product.description, first, options)).lower()
 
 
 def open_shop_data(
@@ -131,5 +141,20 @@ def open_shop_data(
             files, or a packed catalogue.
         difficulty: of the built-in catalogue.
         limit: of raw files, as in `Catalogue.read`.
+
+    Raises:
+        CatalogueError: the data is missing or broken.
     """
-    raise NotImplementedError
+    if data is None or data == "bundled":
+        from . import bundled
+
+        return bundled.catalogue(difficulty)
+    from .packed import is_packed
+
+    path = Path(data)
+    if not path.exists():
+        raise CatalogueError(
+            f"no catalogue at {path}; expected 'bundled', a packed catalogue, or a directory with "
+            "the raw files of WebShop"
+        )
+    return Catalogue.open(path) if is_packed(path) else Catalogue.read(path, limit=limit)

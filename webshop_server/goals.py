@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import astuple
+from functools import cached_property
+from typing import Any, Literal, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .catalogue import Catalogue
+from .entries import Entry, Wish
+from .errors import UnknownGoalError
+from .goalrows import CLEAN_SPLITS, Kind, collect
+from .pricing import limit_text
 from .records import Goal
 
-Kind = Literal["synthetic", "human"]
 Profile = Literal["original", "clean"]
 Split = Literal["train", "validation", "test"]
+
+# Where test and validation end in the literature; the rest is for training.
+_TEST, _VALIDATION = 500, 1500
 
 
 class Goals(Sequence[Goal]):
     """All goals of a kind; a goal is made when it is asked for, from arrays of places and limits.
 
     The number of a goal is its place in the literature's order (the integer session id of the
-    original); its id, "synthetic/0000012", holds that number. Both profiles share numbers and ids.
+    original); its id, "synthetic/0000012", holds that number. Both profiles share numbers and ids;
+    they differ in their splits.
     """
 
-    def __init__(self, catalogue: Catalogue, kind: Kind, profile: Profile, rows: np.ndarray) -> None:
+    def __init__(
+        self, catalogue: Catalogue, kind: Kind, profile: Profile, rows: NDArray[np.void]
+    ) -> None:
+        """Make goals of `rows`, see `goalrows.ROW`; `Goals.build` is the usual way here."""
         self.catalogue = catalogue
         self.kind = kind
         self.profile = profile
@@ -32,16 +47,31 @@ class Goals(Sequence[Goal]):
     def build(
         cls, catalogue: Catalogue, kind: Kind = "synthetic", profile: Profile = "original"
     ) -> Goals:
-        """Make all goals of a catalogue; its seed draws the price limits."""
-        raise NotImplementedError
+        """Make all goals of a catalogue, whose seed draws the price limits.
+
+        A packed catalogue holds them already.
+        """
+        rows = catalogue.goal_rows(kind)
+        if rows is None:
+            rows = collect(catalogue.entries, kind, catalogue.seed)
+        return cls(catalogue, kind, profile, rows)
 
     def __len__(self) -> int:
         """Return the number of goals."""
         return len(self._rows)
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        """Return the goal with this number."""
-        raise NotImplementedError
+    @overload
+    def __getitem__(self, index: int) -> Goal: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Goal]: ...
+    def __getitem__(self, index: int | slice) -> Goal | list[Goal]:
+        """Return the goal with this number; an integer of any type, negative from the end."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number = int(index)
+        if not -len(self) <= number < len(self):
+            raise IndexError(f"no {self.kind} goal {number}; there are {len(self)}, from 0")
+        return self._goal(number % len(self))
 
     def get(self, goal_id: str) -> Goal:
         """Return a goal by its id; raises `UnknownGoalError`."""
@@ -49,7 +79,13 @@ class Goals(Sequence[Goal]):
 
     def index_of(self, goal_id: str) -> int:
         """Return the number of a goal; raises `UnknownGoalError`."""
-        raise NotImplementedError
+        kind, _, digits = goal_id.partition("/")
+        if digits.isdecimal() and len(digits) < 10 and int(digits) < len(self):
+            number = int(digits)
+            if goal_id == self.id_of(number):
+                return number
+        last = f"{self.id_of(0)} to {self.id_of(len(self) - 1)}" if len(self) else "none"
+        raise UnknownGoalError(f"unknown goal {goal_id[:100]!r}; there are: {last}")
 
     def id_of(self, index: int) -> str:
         """Return the id of the goal with this number, without making the goal."""
@@ -59,16 +95,94 @@ class Goals(Sequence[Goal]):
         """Return the numbers of the goals of a split, ascending.
 
         original: test = the first 500, validation = the next 1,000, train = the rest.
-        clean: by product (about 80 / 10 / 10 %), and only goals that a shopper can meet in full.
-        """
-        raise NotImplementedError
+        clean: by product (about 80 / 10 / 10 %, by the hash of its id), and only goals that a
+        shopper can meet in full.
 
-    @property
+        Raises:
+            UnknownGoalError: no split has this name.
+        """
+        if name not in CLEAN_SPLITS:
+            raise UnknownGoalError(
+                f"unknown split {str(name)[:50]!r}; known: {', '.join(CLEAN_SPLITS)}"
+            )
+        if self.profile == "clean":
+            return np.flatnonzero(self._rows["clean"] == CLEAN_SPLITS[name]).tolist()
+        ends = {
+            "test": range(_TEST),
+            "validation": range(_TEST, _VALIDATION),
+            "train": range(_VALIDATION, len(self)),
+        }
+        return range(len(self))[ends[name].start : ends[name].stop]
+
+    def pick(self, u: float) -> int:
+        """Return the number of a random goal by weight, for `u` uniform in [0, 1).
+
+        As in the original, which is off by one: goal 0 is never picked.
+        """
+        cumulative = self._cumulative
+        return weighted_index(cumulative, u * float(cumulative[-1]))
+
+    @cached_property
+    def _cumulative(self) -> NDArray[np.float64]:
+        return np.concatenate(([0.0], np.cumsum(self._rows["weight"])))
+
+    @cached_property
     def manifest_hash(self) -> str:
         """Hash of all goals, of the catalogue and of the profile."""
-        raise NotImplementedError
+        header = f"{self.catalogue.manifest_hash} {self.kind} {self.profile}\n"
+        return hashlib.sha256(header.encode() + self._rows.tobytes()).hexdigest()
+
+    def _goal(self, number: int) -> Goal:
+        row = self._rows[number]
+        entry = self.catalogue.entries[int(row["place"])]
+        product, variant, limit = entry.product, int(row["variant"]), float(row["limit"])
+        wish, options = (
+            _synthetic(entry, variant) if self.kind == "synthetic" else _human(entry, variant)
+        )
+        return Goal(
+            goal_id=self.id_of(number),
+            asin=product.asin,
+            instruction=_instruction(wish, options) + limit_text(limit),
+            attributes=wish.attributes,
+            options=options,
+            price_upper=limit,
+            weight=float(row["weight"]),
+            kind=self.kind,
+            title=product.title,
+            category=product.category,
+            query=product.query,
+            product_category=product.product_category,
+        )
 
 
 def content_hash(goal: Goal) -> str:
     """Return the hash of what a goal asks for, whatever its number is."""
-    raise NotImplementedError
+    _, *asked = astuple(goal)
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def weighted_index(cumulative: Sequence[float] | NDArray[Any], position: float) -> int:
+    """Return the index that the original picks at `position` of weights summed up from 0."""
+    found = int(np.searchsorted(cumulative, position, side="right"))
+    return min(found, len(cumulative) - 2)
+
+
+def _synthetic(entry: Entry, variant: int) -> tuple[Wish, tuple[tuple[str, str], ...]]:
+    """Return choice number `variant` of all options, the last of their names changing fastest."""
+    assert entry.synthetic is not None
+    picks = []
+    for name, values in sorted(entry.product.options.items(), reverse=True):
+        variant, place = divmod(variant, len(values))
+        picks.append((name, values[place]))
+    return entry.synthetic, tuple(reversed(picks))
+
+
+def _human(entry: Entry, variant: int) -> tuple[Wish, tuple[tuple[str, str], ...]]:
+    wish = entry.human[variant]
+    return wish, tuple(("", value) for value in wish.options)
+
+
+def _instruction(wish: Wish, options: tuple[tuple[str, str], ...]) -> str:
+    if any(name for name, _ in options):
+        return f"{wish.text} with {', and '.join(f'{name}: {value}' for name, value in options)}"
+    return wish.text.strip(".")

@@ -39,7 +39,7 @@ def parse_price(text: str | None) -> tuple[tuple[float, ...], str]:
 
 
 def purchase_price(pricing: tuple[float, ...], rng: random.Random) -> float:
-    """Return what a product costs; the price of a range is drawn from `rng`, others draw nothing."""
+    """Return what a product costs; a range draws a number from `rng`."""
     return pricing[0] if len(pricing) == 1 else rng.uniform(*pricing)
 
 
@@ -49,7 +49,7 @@ def limit_candidates(price: float) -> tuple[float, ...]:
 
 
 def draw_limit(price: float, rng: random.Random) -> float:
-    """Draw the limit of a goal: the larger of two candidates, `NO_LIMIT` where there are not two."""
+    """Draw a limit: the larger of two candidates, `NO_LIMIT` where there are fewer than two."""
     candidates = limit_candidates(price)
     return max(rng.sample(candidates, 2)) if len(candidates) > 1 else NO_LIMIT
 

@@ -1,0 +1,219 @@
+"""The packed form of a catalogue: a directory that any number of processes map into memory.
+
+meta.json          format, seed, number of products, manifest hash
+entries.jsonl      one line of JSON for each product, see `entries.encode`
+ends.npy           (N + 1,) where each line starts in the file, and its end
+asins.npy          (N,) ids in catalogue order, UTF-8
+sorted.npy         (N,) places of the products by ascending id
+goals-KIND.npy     the rows of all goals, see `goalrows.ROW`
+search/            the search index
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import shutil
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .catalogue import Catalogue
+from .entries import Entry, decode, encode
+from .errors import CatalogueError
+from .goalrows import Kind, RowCollector
+
+if TYPE_CHECKING:
+    from .search.index import SearchIndex
+
+_FORMAT = 1
+_META, _LINES, _SEARCH = "meta.json", "entries.jsonl", "search"
+_KINDS: tuple[Kind, ...] = ("synthetic", "human")
+# Decoded products kept by a process: some 10 MB.
+_KEPT = 1024
+_REPORT_EVERY = 10_000
+
+
+def is_packed(path: str | Path) -> bool:
+    """Say whether `path` is a packed catalogue."""
+    return (Path(path) / _META).is_file()
+
+
+def pack(
+    entries: Iterable[Entry],
+    directory: str | Path,
+    *,
+    seed: int = 0,
+    progress: Callable[[str, int], None] = lambda stage, done: None,
+) -> None:
+    """Write a packed catalogue; entries are taken one by one, so that any number fits.
+
+    Args:
+        entries: in catalogue order.
+        directory: a path that does not exist yet; it appears when it is complete.
+        seed: the one the purchase prices were drawn with.
+        progress: told the stage ("products", "goals", "search") and how many products are done.
+
+    Raises:
+        CatalogueError: `directory` exists.
+    """
+    target = Path(directory)
+    if target.exists():
+        raise CatalogueError(f"{target} exists already; remove it or name another directory")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f".{target.name}.unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    try:
+        _write(entries, unfinished, seed, progress)
+        unfinished.rename(target)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write(
+    entries: Iterable[Entry], directory: Path, seed: int, progress: Callable[[str, int], None]
+) -> None:
+    from .search.index import SearchIndex
+
+    goals = [RowCollector(kind) for kind in _KINDS]
+    digest = hashlib.sha256()
+    asins: list[bytes] = []
+    ends = array("q", [0])
+    with (directory / _LINES).open("wb") as file:
+        for entry in entries:
+            line = encode(entry) + b"\n"
+            file.write(line)
+            digest.update(line)
+            ends.append(ends[-1] + len(line))
+            asins.append(entry.product.asin.encode())
+            for collector in goals:
+                collector.add(entry)
+            if len(asins) % _REPORT_EVERY == 0:
+                progress("products", len(asins))
+    ids = np.array(asins, dtype=np.bytes_)
+    np.save(directory / "ends.npy", np.array(ends))
+    np.save(directory / "asins.npy", ids)
+    np.save(directory / "sorted.npy", np.argsort(ids, kind="stable").astype(np.int32))
+    progress("goals", len(asins))
+    while goals:
+        collector = goals.pop()
+        np.save(directory / f"goals-{collector.kind}.npy", collector.finish(seed))
+    meta = {"format": _FORMAT, "seed": seed, "products": len(asins)}
+    meta["manifest_hash"] = digest.hexdigest()
+    (directory / _META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    progress("search", len(asins))
+    catalogue = PackedCatalogue(directory)
+    SearchIndex.build(catalogue.asins, catalogue.documents()).save(directory / _SEARCH)
+
+
+class PackedCatalogue(Catalogue):
+    """A catalogue whose products stay on disk until they are asked for; pickled as its path."""
+
+    def __init__(self, directory: str | Path) -> None:
+        """Map the files of `directory`; raises `CatalogueError` where they are not complete."""
+        self.directory = Path(directory).resolve()
+        try:
+            self._meta = json.loads((self.directory / _META).read_text(encoding="utf-8"))
+            if self._meta["format"] != _FORMAT:
+                raise CatalogueError(
+                    f"{self.directory} has format {self._meta['format']}, expected {_FORMAT}; "
+                    "pack it again with `proxmo data webshop`"
+                )
+            self.seed = self._meta["seed"]
+            self._ids = self._map("asins.npy")
+            self._sorted = self._map("sorted.npy")
+            self.entries = _Lines(self.directory / _LINES, self._map("ends.npy"))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, CatalogueError):
+                raise
+            raise CatalogueError(f"{self.directory} is no packed catalogue: {error}") from error
+        self.asins = _Ids(self._ids)
+        self.manifest_hash = self._meta["manifest_hash"]
+
+    def __reduce__(self) -> tuple[type[PackedCatalogue], tuple[Path]]:
+        """Pickle the path; the other process maps the same memory."""
+        return PackedCatalogue, (self.directory,)
+
+    def search_index(self) -> SearchIndex:
+        """Open the search index."""
+        from .search.index import SearchIndex
+
+        return SearchIndex.open(self.directory / _SEARCH)
+
+    def goal_rows(self, kind: Kind) -> NDArray[np.void]:
+        """Map the rows of all goals."""
+        return self._map(f"goals-{kind}.npy")
+
+    def _map(self, name: str) -> NDArray:
+        return np.load(self.directory / name, mmap_mode="r")
+
+    def _find(self, asin: str) -> int | None:
+        key = asin.encode("utf-8", "surrogatepass")
+        if not len(self) or len(key) > self._ids.dtype.itemsize:
+            return None
+        wanted = np.array(key, dtype=self._ids.dtype)
+        at = int(np.searchsorted(self._ids, wanted, sorter=self._sorted))
+        if at == len(self):
+            return None
+        place = int(self._sorted[at])
+        return place if self.asins[place] == asin else None
+
+
+class _Ids(Sequence[str]):
+    """The ids of a packed catalogue."""
+
+    def __init__(self, ids: NDArray[np.bytes_]) -> None:
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [asin.decode() for asin in self._ids[index]]
+        return bytes(self._ids[index]).decode()
+
+
+class _Lines(Sequence[Entry]):
+    """The entries of a packed catalogue; those used last stay decoded."""
+
+    def __init__(self, path: Path, ends: NDArray[np.int64]) -> None:
+        size = path.stat().st_size
+        if not len(ends) or int(ends[-1]) != size:
+            raise CatalogueError(f"{path} holds {size} bytes, not as many as its index says")
+        with path.open("rb") as file:
+            # An empty file cannot be mapped.
+            self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        self._ends = ends
+        self._decoded = lru_cache(maxsize=_KEPT)(self._decode)
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"no product {index}; there are {len(self)}, from 0")
+        return self._decoded(index % len(self))
+
+    def __iter__(self):
+        return map(self._decode, range(len(self)))
+
+    def _decode(self, index: int) -> Entry:
+        return decode(self._file[self._ends[index] : self._ends[index + 1]])
