@@ -138,7 +138,7 @@ def test_a_failed_episode_is_played_again_as_often_as_asked(
         def step(self, action: str) -> Any:
             raise ConnectionError("the world fell apart")
 
-    pool = GivenPool([CounterEnv(), Broken()])
+    pool = GivenPool([Broken(), CounterEnv()])
     played = Collector(pool, agent(towards_target), retries=retries).play(["train-3"], seed=(0,))
     assert [e.outcome for e in played] == [outcome]
 
