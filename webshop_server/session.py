@@ -77,6 +77,21 @@ class Session:
         self._show(Kind.SEARCH)
 
     @property
+    def task(self) -> str:
+        """What to buy."""
+        return self.goal.instruction
+
+    @property
+    def task_id(self) -> str:
+        """The id of the goal."""
+        return self.goal.goal_id
+
+    @property
+    def task_type(self) -> str:
+        """The department of the product asked for."""
+        return self.goal.category
+
+    @property
     def clickables(self) -> dict[str, Target]:
         """What the page offers to click, by label."""
         if self._clickables is None:

@@ -13,7 +13,7 @@ from webshop_server import reward
 from webshop_server.catalogue import Catalogue, open_shop_data
 from webshop_server.goals import Goals, Profile
 from webshop_server.goals import Kind as GoalKind
-from webshop_server.nouns import NounFinder, rule
+from webshop_server.nouns import NounFinder, from_file, rule
 from webshop_server.records import Goal, Product, Reward
 from webshop_server.search.index import SearchIndex
 
@@ -56,6 +56,7 @@ class Shop:
         profile: Profile = "clean",
         difficulty: str = "default",
         show_attributes: bool = False,
+        title_nouns: str | Path | None = None,
     ) -> Shop:
         """Open a shop; one with the same arguments is opened once in a process and then shared.
 
@@ -66,13 +67,15 @@ class Shop:
             profile: "clean" or "original".
             difficulty: of the built-in catalogue.
             show_attributes: whether products have the tab "Attributes".
+            title_nouns: a file of nouns that a tagger found, see `nouns.from_file`.
 
         Raises:
             CatalogueError: the data is missing or broken.
         """
         source = None if data is None else str(data)
+        found = None if title_nouns is None else str(title_nouns)
         with _opening:
-            return _open(source, goals, profile, difficulty, show_attributes)
+            return _open(source, goals, profile, difficulty, show_attributes, found)
 
     def score(self, product: Product, goal: Goal, options: Mapping[str, str]) -> Reward:
         """Score a purchase."""
@@ -92,14 +95,20 @@ class Shop:
 
 @lru_cache(maxsize=4)
 def _open(
-    data: str | None, goals: GoalKind, profile: Profile, difficulty: str, show_attributes: bool
+    data: str | None,
+    goals: GoalKind,
+    profile: Profile,
+    difficulty: str,
+    show_attributes: bool,
+    title_nouns: str | None,
 ) -> Shop:
     catalogue, index = _stock(data, difficulty)
     made = Goals.build(catalogue, goals, profile)
-    return Shop(catalogue, made, index, profile, show_attributes)
+    finder = rule if title_nouns is None else from_file(title_nouns)
+    return Shop(catalogue, made, index, profile, show_attributes, finder)
 
 
 @lru_cache(maxsize=2)
 def _stock(data: str | None, difficulty: str) -> tuple[Catalogue, SearchIndex]:
     catalogue = open_shop_data(data, difficulty=difficulty)
-    return catalogue, SearchIndex.build(catalogue.asins, catalogue.documents())
+    return catalogue, catalogue.search_index()

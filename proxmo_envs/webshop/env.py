@@ -86,8 +86,9 @@ class WebShopEnv(gymnasium.Env[str, str]):
         `data`: None or "bundled" (a catalogue of our own), or a path: a directory with the
         original's raw files, or a packed catalogue. `split`: train, validation, test. `difficulty`:
         of the bundled catalogue. `goals`: "synthetic" or "human". `show_attributes`: give products
-        the page of their attributes, which says what a goal may ask for. `base_url`: play in the
-        shop of a running server. `render_mode`: None or "ansi".
+        the page of their attributes, which says what a goal may ask for. `title_nouns`: a JSON file
+        of the nouns a tagger found in the titles, for rewards exactly as spaCy gives them.
+        `base_url`: play in the shop of a running server. `render_mode`: None or "ansi".
         `reset(options={"task_id": ...})` plays a given task, `{"goal_index": N}` the one with this
         number in the literature's order; without options the environment's own random generator
         draws a task of the split.
@@ -107,6 +108,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         observation_mode: str = "text",
         difficulty: str | None = None,
         show_attributes: bool = False,
+        title_nouns: str | os.PathLike[str] | None = None,
         num_prev_obs: int = 0,
         num_prev_actions: int = 0,
         base_url: str | None = None,
@@ -131,6 +133,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
             profile=profile,
             difficulty=difficulty,
             show_attributes=show_attributes,
+            title_nouns=title_nouns,
             base_url=base_url,
         )
         self._ids = self._source.ids(split)
@@ -174,8 +177,9 @@ class WebShopEnv(gymnasium.Env[str, str]):
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
         expert = _make_expert() if self._with_expert else None
-        history: Any = deque(maxlen=pages), deque(maxlen=taken)
-        self._moment = moment = _Moment(play, expert, *history, page, page)
+        self._moment = moment = _Moment(
+            play, expert, deque(maxlen=pages), deque(maxlen=taken), page, observation=page
+        )
         return page, self._info(moment)
 
     def _choose(self, options: Mapping[str, Any]) -> str | int:
@@ -190,9 +194,10 @@ class WebShopEnv(gymnasium.Env[str, str]):
             if not isinstance(value, kinds[name]) or isinstance(value, bool):
                 wanted, came = kinds[name].__name__, type(value).__name__
                 raise InvalidOptionError(f"reset option {name} is of type {wanted}, got {came}")
-            chosen: str | int = value
-            return chosen
-        return self._ids[int(self.np_random.integers(len(self._ids)))]
+        if not options:
+            return self._ids[int(self.np_random.integers(len(self._ids)))]
+        chosen: str | int = next(iter(options.values()))
+        return chosen
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one action; raises InvalidActionError for anything but a string."""

@@ -67,6 +67,7 @@ def open_source(
     profile: str = "clean",
     difficulty: str | None = None,
     show_attributes: bool = False,
+    title_nouns: str | os.PathLike[str] | None = None,
     base_url: str | None = None,
 ) -> Source:
     """Open the shop that the arguments of the environment name.
@@ -90,6 +91,7 @@ def open_source(
             goals=goals,  # type: ignore[arg-type]
             profile=profile,  # type: ignore[arg-type]
             show_attributes=show_attributes,
+            title_nouns=None if title_nouns is None else os.fspath(title_nouns),
             **kwargs,
         )
     except ShopError as error:
