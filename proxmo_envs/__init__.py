@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
-from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError
+from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, unknown_env
 from proxmo_envs.task import Task, TaskSet
 from proxmo_envs.text_space import TextSpace
 
@@ -46,12 +46,15 @@ def task_set(env_id: str, split: str = "train", data: str | None = None, **kwarg
 
     Works for every environment whose class has a class method `task_set(split=, data=, **kwargs)`;
     the further arguments are those of `gymnasium.make`. Raises InvalidOptionError when the class
-    has none.
+    has none or there is no such environment.
     """
     module, _, name = env_id.rpartition(":")
     if module:
         importlib.import_module(module)
-    spec = gymnasium.spec(name)
+    try:
+        spec = gymnasium.spec(name)
+    except gymnasium.error.UnregisteredEnv as cause:
+        raise InvalidOptionError(unknown_env(env_id)) from cause
     entry: Any = spec.entry_point
     if isinstance(entry, str):
         entry = load_env_creator(entry)

@@ -51,3 +51,25 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     listed = f"known: {', '.join(names[:_LISTED])}{more}."
     hint = f"did you mean {' or '.join(near)}?" if near else listed
     return f"unknown {kind} {quote(name)}; {hint}"
+
+
+def unknown_env(env_id: str) -> str:
+    """Return the text for an environment id nobody registered, with near names of text worlds."""
+    import gymnasium
+
+    def module(entry_point: object) -> str:
+        named = isinstance(entry_point, str)
+        return str(entry_point if named else getattr(entry_point, "__module__", ""))
+
+    # Gymnasium's own hint proposes its robots.
+    worlds = sorted(
+        name
+        for name, spec in gymnasium.registry.items()
+        if not module(spec.entry_point).startswith("gymnasium.")
+    )
+    near = difflib.get_close_matches(env_id[:_LONGEST], worlds, n=2, cutoff=0.7)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(worlds)}"
+    return (
+        f"unknown environment {quote(env_id)}; {hint} "
+        "(MODULE:ID imports the module that registers one of your own)"
+    )

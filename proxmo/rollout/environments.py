@@ -12,18 +12,20 @@ def make_env(config: EnvConfig, **extra: Any) -> Any:
     """Makes one environment; `extra` keyword arguments go to it besides those of the config.
 
     Raises:
-        UsageError: when the id is not registered; gymnasium's own hint at near names is kept.
+        UsageError: when the id is not registered, or the environment has no such arguments.
     """
     import gymnasium
 
-    import proxmo_envs  # noqa: F401  registers the ids
+    import proxmo_envs  # registers the ids
 
     kwargs: dict[str, Any] = {"split": config.split, "data": config.data, **config.kwargs, **extra}
     if config.max_steps is not None:
         kwargs["max_episode_steps"] = config.max_steps
     try:
         return gymnasium.make(config.id, disable_env_checker=True, **kwargs)
-    except (gymnasium.error.UnregisteredEnv, ModuleNotFoundError) as cause:
+    except gymnasium.error.UnregisteredEnv as cause:
+        raise UsageError(proxmo_envs.errors.unknown_env(config.id)) from cause
+    except ModuleNotFoundError as cause:
         raise UsageError(f"unknown environment {config.id!r}: {cause}") from cause
     except TypeError as cause:
         raise UsageError(

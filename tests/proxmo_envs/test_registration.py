@@ -60,8 +60,14 @@ def test_the_registered_step_limit_is_that_of_the_original() -> None:
 def test_an_id_with_a_slip_gets_the_near_name() -> None:
     with pytest.raises(gymnasium.error.NameNotFound, match="ALFWorld"):
         gymnasium.make("ALFWold-v0")
-    with pytest.raises(gymnasium.error.NameNotFound, match="ALFWorld"):
+    with pytest.raises(InvalidOptionError, match="did you mean ALFWorld-v0"):
         proxmo_envs.task_set("ALFWold-v0")
+
+
+def test_an_unknown_id_gets_names_of_text_worlds_not_of_robots() -> None:
+    with pytest.raises(InvalidOptionError, match="'Nope-v0'; known: .*ALFWorld-v0") as caught:
+        proxmo_envs.task_set("Nope-v0")
+    assert "Pusher" not in str(caught.value) and "CartPole" not in str(caught.value)
 
 
 @pytest.mark.parametrize("env_id", ["ALFWorld-v0", "proxmo_envs:ALFWorld-v0"])
