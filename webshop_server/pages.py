@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from webshop_server.actions import plain
 from webshop_server.goals import Profile
 from webshop_server.records import Product
 
+T = TypeVar("T")
 PER_PAGE = 10
 TABS = ("Description", "Features", "Reviews")
 ATTRIBUTES = "Attributes"
@@ -119,6 +120,11 @@ class Page:
     def has_next(self) -> bool:
         """Whether there is a next page of results; the original offers one without end."""
         return self.profile == "original" or self.number * PER_PAGE < self.total
+
+
+def on_page(found: Sequence[T], number: int) -> list[T]:
+    """Return what page `number` of the results shows; the original's pages below 1 are slices."""
+    return list(found[(number - 1) * PER_PAGE : number * PER_PAGE])
 
 
 def parts(page: Page) -> list[Part]:

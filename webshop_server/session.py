@@ -16,7 +16,7 @@ import numpy as np
 
 from webshop_server import actions, special, textforms
 from webshop_server.errors import QueryError
-from webshop_server.pages import PER_PAGE, Kind, Move, Page, Target, clickables
+from webshop_server.pages import Kind, Move, Page, Target, clickables, on_page
 from webshop_server.records import Goal, Product, Reward
 from webshop_server.shop import Shop
 
@@ -186,9 +186,8 @@ class Session:
             hits = self._hits(state.keywords or ())
         except QueryError as error:
             return _refused(str(error))
-        get = self.shop.catalogue.get
-        asins = hits[(number - 1) * PER_PAGE : number * PER_PAGE]
-        return self._show(Kind.RESULTS, total=len(hits), products=tuple(map(get, asins)))
+        products = tuple(map(self.shop.catalogue.get, on_page(hits, number)))
+        return self._show(Kind.RESULTS, total=len(hits), products=products)
 
     def _hits(self, keywords: tuple[str, ...]) -> Sequence[str]:
         """Return the asins a search finds, best first; raises `QueryError`."""
