@@ -55,7 +55,7 @@ def source_files(repository: Path) -> set[str]:
     for directory, name in IMPORT_NAMES.items():
         root = repository / directory
         for path in root.rglob("*"):
-            if path.suffix in {".py", ".toml"} or path.name == "py.typed":
+            if path.suffix in {".py", ".toml", ".txt"} or path.name == "py.typed":
                 found.add(f"{name}/{path.relative_to(root).as_posix()}")
     return found
 

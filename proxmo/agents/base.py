@@ -15,12 +15,15 @@ class Situation:
     """What an agent may look at: the view its prompt is made of, the environment's last `info`.
 
     `seed` decides the draws of this decision, whatever else is asked for in the same call; where it
-    is None, one generator made of the call's seed serves all situations in turn.
+    is None, one generator made of the call's seed serves all situations in turn. `member` and
+    `trial` tell apart the episodes of one task.
     """
 
     view: View
     info: Mapping[str, Any]
     seed: tuple[int, ...] | None = None
+    member: int = 0
+    trial: int = 1
 
 
 @dataclass(frozen=True, slots=True)

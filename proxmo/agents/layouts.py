@@ -50,7 +50,10 @@ class Layout:
     def tidy(self, observation: str, task: str) -> str:
         """Cleans an observation; the result is one line, or lines with no empty ones between."""
         text = clean_observation(observation, task)
-        return " ".join(text.split()) if self.one_line else re.sub(r"\s*\n\s*", "\n", text).strip()
+        if self.one_line:
+            # One token instead of three, and no letters beside those of the page.
+            return " ".join(text.replace("[SEP]", "|").split())
+        return re.sub(r"\s*\n\s*", "\n", text).strip()
 
 
 def think_text(view: View) -> str:

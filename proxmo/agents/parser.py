@@ -10,6 +10,11 @@ Rules, style "think" (tags are lower-case and matched exactly):
    ignored. The action is what stands between the tags, stripped.
 3. A reply that was cut by the length limit counts if its only action block was complete by then.
 
+Style "react": thinking in tags is ignored as above, and so is everything from a line on that begins
+with "Observation:", because it is the world's part and not the model's. In what is left, exactly
+one line begins with "Action:", and the rest of that line is the action. In a reply that was cut by
+the length limit, the line has to be ended.
+
 Style "terse": the whole reply, stripped, is the action; it is one line, and the model has to end it
 by itself.
 """
@@ -17,7 +22,7 @@ by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -26,6 +31,8 @@ from proxmo.errors import UnknownNameError
 _THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 _BLOCK = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 _ANY_TAG = re.compile(r"</?(?:think|action)>")
+_ACTION_LINE = re.compile(r"^[ \t]*Action:(.*)$", re.MULTILINE)
+_OBSERVATION_LINE = re.compile(r"^[ \t]*Observation:", re.MULTILINE)
 # What an agent fills in: `search[<your query>]` in an admissible list offers a search for anything.
 BLANK = re.compile(r"<[A-Za-z][^<>]*>")
 
@@ -64,7 +71,7 @@ def parse_action(
         admissible: The actions on offer; None or empty when they are not known, and then every
             well-formed action is valid. `<...>` inside an entry is a blank that any text fills.
         finish_reason: "length" when the reply was cut; anything else counts as ended by the model.
-        style: "think" or "terse", as in `PromptConfig.style`.
+        style: "think", "terse" or "react", as in `PromptConfig.style`.
 
     Returns:
         `action` is set for the reasons OK and NOT_ADMISSIBLE only: an action that is not on offer
@@ -74,12 +81,9 @@ def parse_action(
     Raises:
         UnknownNameError: `style` is not a style. No reply raises.
     """
-    if style == "think":
-        found = _from_tags(text, cut=finish_reason == "length")
-    elif style == "terse":
-        found = _from_line(text, cut=finish_reason == "length")
-    else:
-        raise UnknownNameError("prompt style", style, ("think", "terse"))
+    if style not in _READERS:
+        raise UnknownNameError("prompt style", style, _READERS)
+    found = _READERS[style](text, finish_reason == "length")
     if isinstance(found, ParseReason):
         return ParsedAction(None, False, found)
     if admissible and not _is_admissible(found, admissible):
@@ -87,7 +91,7 @@ def parse_action(
     return ParsedAction(found, True, ParseReason.OK)
 
 
-def _from_line(text: str, *, cut: bool) -> str | ParseReason:
+def _from_line(text: str, cut: bool) -> str | ParseReason:
     action = text.strip()
     if cut:
         return ParseReason.CUT_BY_LENGTH
@@ -96,8 +100,8 @@ def _from_line(text: str, *, cut: bool) -> str | ParseReason:
     return ParseReason.SEVERAL_ACTIONS if "\n" in action else action
 
 
-def _from_tags(text: str, *, cut: bool) -> str | ParseReason:
-    spoken = _outside_thinking(text)
+def _from_tags(text: str, cut: bool) -> str | ParseReason:
+    spoken = outside_thinking(text)
     actions = _BLOCK.findall(spoken)
     # Tags that belong to no block, or stand inside one: what was meant cannot be told.
     stray = _ANY_TAG.search(_BLOCK.sub(" ", spoken)) or any(map(_ANY_TAG.search, actions))
@@ -110,7 +114,35 @@ def _from_tags(text: str, *, cut: bool) -> str | ParseReason:
     return ParseReason.CUT_BY_LENGTH if cut else ParseReason.NO_ACTION
 
 
-def _outside_thinking(text: str) -> str:
+def _from_thought_and_action(text: str, cut: bool) -> str | ParseReason:
+    own, *worlds = _OBSERVATION_LINE.split(outside_thinking(text), maxsplit=1)
+    if _ANY_TAG.search(own):
+        return ParseReason.CUT_BY_LENGTH if cut else ParseReason.MALFORMED
+    actions = list(_ACTION_LINE.finditer(own))
+    if len(actions) > 1:
+        return ParseReason.SEVERAL_ACTIONS
+    open_ended = cut and not worlds
+    if not actions or (open_ended and actions[0].end() == len(own)):
+        return ParseReason.CUT_BY_LENGTH if open_ended else ParseReason.NO_ACTION
+    return actions[0][1].strip() or ParseReason.NO_ACTION
+
+
+_READERS: dict[str, Callable[[str, bool], str | ParseReason]] = {
+    "think": _from_tags,
+    "terse": _from_line,
+    "react": _from_thought_and_action,
+}
+
+
+def spoken_thought(text: str) -> str:
+    """Returns the thought of a reply in style "react", in one line; "" when there is none."""
+    own = _OBSERVATION_LINE.split(outside_thinking(text), maxsplit=1)[0]
+    before = _ACTION_LINE.split(own, maxsplit=1)[0]
+    return " ".join(before.split()).removeprefix("Thought:").strip()
+
+
+def outside_thinking(text: str) -> str:
+    """Returns the reply without what stands between think tags."""
     opened, closed = text.find("<think>"), text.find("</think>")
     if closed >= 0 and (opened < 0 or closed < opened):
         text = text[closed + len("</think>") :]

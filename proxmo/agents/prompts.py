@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from proxmo.agents.chat import ChatFrame
-from proxmo.agents.layouts import LAYOUTS, shown_actions
+from proxmo.agents.layouts import LAYOUTS, Layout, shown_actions
 from proxmo.agents.views import Turn, View
 from proxmo.config import PromptConfig
 from proxmo.errors import UnknownNameError
@@ -18,6 +18,8 @@ __all__ = ["Cut", "Prompt", "PromptBuilder", "Turn", "View"]
 
 # Stands where the middle of an observation was.
 GAP = " [\u2026] "
+# Bytes of English text per token, where there is no tokenizer to count with.
+_BYTES_PER_TOKEN = 4
 # What a cut does not split: "drawer 12" must not become "drawer 1"; other scripts are cut anywhere.
 _UNIT = re.compile(r"\s*(?:[0-9A-Za-z]{1,40}|\S)")
 
@@ -32,7 +34,7 @@ class Cut(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt as text and as the token ids the policy gets."""
+    """A prompt as text and as the token ids the policy gets; no ids without a tokenizer."""
 
     ids: list[int]
     text: str
@@ -42,22 +44,27 @@ class Prompt:
 class PromptBuilder:
     """Writes prompts in one style for one tokenizer."""
 
-    def __init__(self, config: PromptConfig, tokenizer: Any) -> None:
+    def __init__(
+        self, config: PromptConfig, tokenizer: Any | None, layout: Layout | None = None
+    ) -> None:
         """Renders the chat template once.
 
         Args:
             config: Style, history window and token budget.
             tokenizer: A transformers tokenizer; without a chat template the prompt is the message.
+                None for a policy behind an API: the prompt is the message, its length in tokens
+                is estimated.
+            layout: The words of the prompt; None takes those of `config.style`.
 
         Raises:
             UnknownNameError: `config.style` is not a style.
         """
-        if config.style not in LAYOUTS:
+        if layout is None and config.style not in LAYOUTS:
             raise UnknownNameError("prompt style", config.style, LAYOUTS)
-        self._layout = LAYOUTS[config.style]
+        self._layout = layout or LAYOUTS[config.style]
         self._window = config.history
         self._budget = config.max_prompt_tokens
-        self._frame = ChatFrame(tokenizer)
+        self._frame = None if tokenizer is None else ChatFrame(tokenizer)
 
     def build(self, view: View) -> Prompt:
         """Returns the prompt of a view; never raises, whatever the texts hold.
@@ -97,17 +104,25 @@ class PromptBuilder:
         recent = view.history[max(0, len(view.history) - self._window) :]
         return View(
             task=task,
-            history=tuple(Turn(layout.tidy(t.observation, task), t.action.strip()) for t in recent),
+            history=tuple(
+                Turn(layout.tidy(t.observation, task), t.action.strip(), t.reply) for t in recent
+            ),
             step=view.step,
             observation=layout.tidy(view.observation, task),
             admissible=shown_actions(view.admissible, layout),
+            memory=view.memory,
         )
 
     def _write(self, view: View) -> Prompt:
-        text = self._frame.render(self._layout.render(view).strip())
+        message = self._layout.render(view).strip()
+        if self._frame is None:
+            return Prompt([], message)
+        text = self._frame.render(message)
         return Prompt(self._frame.encode(text), text)
 
     def _fits(self, prompt: Prompt) -> bool:
+        if self._frame is None:
+            return len(prompt.text.encode("utf-8", "replace")) <= self._budget * _BYTES_PER_TOKEN
         return len(prompt.ids) <= self._budget
 
     def _largest(self, most: int, smaller: Callable[[int], View]) -> Prompt | None:

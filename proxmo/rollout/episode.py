@@ -57,7 +57,7 @@ class LiveEpisode:
             observation=self.observation,
             admissible=tuple(self.info.get("admissible_actions", ())),
         )
-        return Situation(view, self.info, own)
+        return Situation(view, self.info, own, self.member, self.trial)
 
     def end(self, outcome: Outcome, cause: str | None = None) -> Episode:
         """The episode as it stands, ended by `outcome`."""

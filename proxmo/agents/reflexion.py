@@ -1,0 +1,119 @@
+"""Reflexion (arXiv 2303.11366): ReAct that plays a lost task again with a note to itself.
+
+After a failure the policy reads the whole episode and writes what to do differently; the next trial
+of that task, from the same start, begins with the last few such notes. It learns from being told
+that it failed, so its success after k trials stands beside that of k tries, not of one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+from proxmo.agents.base import Decision, Situation
+from proxmo.agents.language import LanguageAgent
+from proxmo.agents.layouts import Layout
+from proxmo.agents.parser import outside_thinking
+from proxmo.agents.prompts import GAP, PromptBuilder
+from proxmo.agents.react import memory_text, transcript
+from proxmo.agents.views import Turn, View
+from proxmo.types import Episode, Outcome
+
+# How many notes are kept, the newest; the paper keeps one to three.
+KEPT_NOTES = 3
+# Longest note in characters: a model that rambles must not crowd out the episode.
+_LONGEST_NOTE = 800
+# Parts the draws of notes from those of actions.
+_NOTE = 1 << 20
+
+_PROMPT = """\
+You played an episode in a text world and did not reach the goal. Find out why, for the next try.
+
+{past}
+{transcript}
+
+The next try starts from the same situation. Write a note to yourself in at most three sentences: \
+what went wrong, and what exactly you will do instead. Write only the note."""
+_ENDINGS = {
+    Outcome.LOST: "The episode is over, with a score of {score:.2f} out of 1.",
+    Outcome.TRUNCATED: "All {steps} steps are used up.",
+    Outcome.OVERFLOW: "The episode became too long to be read.",
+}
+
+
+def _reflection_text(view: View) -> str:
+    return _PROMPT.format(past=memory_text(view.memory), transcript=transcript(view))
+
+
+REFLECTION = Layout(_reflection_text, hidden=frozenset(), one_line=True)
+
+
+class ReflexionAgent:
+    """Plays with an actor, up to `trials` times per task; see `RetryingAgent`.
+
+    Args:
+        actor: who plays, with a layout that shows `View.memory`.
+        builder: writes the request for a note, in the layout `REFLECTION`.
+        trials: most episodes per task.
+    """
+
+    def __init__(self, actor: LanguageAgent, builder: PromptBuilder, *, trials: int = 3) -> None:
+        self.actor = actor
+        self.builder = builder
+        self.trials = trials
+        # By task, member and the trial they are for.
+        self._notes: dict[tuple[str, int, int], tuple[str, ...]] = {}
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Decides as the actor does that remembers the notes of the task."""
+        remembering = []
+        for situation in situations:
+            place = (str(situation.info.get("task_id")), situation.member, situation.trial)
+            view = replace(situation.view, memory=self._notes.get(place, ()))
+            remembering.append(replace(situation, view=view))
+        return self.actor.act(remembering, seed=seed)
+
+    def settle(self, episodes: Sequence[Episode], *, seed: Sequence[int]) -> list[Episode | None]:
+        """Writes a note on each lost episode; None: play it again, with the note."""
+        lost = [i for i, e in enumerate(episodes) if e.outcome in _ENDINGS]
+        settled: list[Episode | None] = list(episodes)
+        noted = [i for i in lost if episodes[i].trial < self.trials]
+        if not noted:
+            return settled
+        prompts = [self.builder.build(self._view(episodes[i])) for i in noted]
+        seeds = [
+            (*seed, zlib.crc32(e.task_id.encode()), e.member, e.trial, _NOTE)
+            for e in (episodes[i] for i in noted)
+        ]
+        replies = self.actor.ask(prompts, seed=(*seed, _NOTE), seeds=seeds)
+        for i, reply in zip(noted, replies, strict=True):
+            episode = episodes[i]
+            if reply.error is not None:
+                cause = f"no note on trial {episode.trial}: {reply.error}"
+                settled[i] = replace(episode, outcome=Outcome.ERROR, cause=cause)
+                continue
+            notes = (*self._of(episode), _note(reply.text))
+            place = (episode.task_id, episode.member, episode.trial + 1)
+            self._notes[place] = tuple(note for note in notes if note)[-KEPT_NOTES:]
+            settled[i] = None
+        return settled
+
+    def _of(self, episode: Episode) -> tuple[str, ...]:
+        return self._notes.get((episode.task_id, episode.member, episode.trial), ())
+
+    def _view(self, episode: Episode) -> View:
+        ending = _ENDINGS[episode.outcome].format(score=episode.score, steps=len(episode.steps))
+        return View(
+            task=episode.task,
+            history=tuple(Turn(s.observation, s.action or "", s.response) for s in episode.steps),
+            step=len(episode.steps),
+            observation=ending,
+            admissible=(),
+            memory=self._of(episode),
+        )
+
+
+def _note(text: str) -> str:
+    note = " ".join(outside_thinking(text).split())
+    return note if len(note) <= _LONGEST_NOTE else note[:_LONGEST_NOTE] + GAP.rstrip()
