@@ -1,4 +1,4 @@
-"""`proxmo data`: bring tasks into the one-file form that loads at once."""
+"""`proxmo data`: bring tasks into the form that loads at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .lazy import CONTEXT, LazyGroup
 _COMMANDS: dict[str, tuple[str, str]] = {
     "alfworld": ("data_alfworld", "Pack the official ALFWorld games into one file."),
     "generate": ("data_generate", "Write generated ALFWorld games as official folders."),
+    "webshop": ("data_webshop", "Pack the raw files of WebShop into one directory."),
 }
 
 

@@ -24,6 +24,7 @@ _USAGE_ERRORS = {
 _EXPECTED_ERRORS = {
     "proxmo.errors": {"ProxmoError"},
     "proxmo_envs.errors": {"ProxmoEnvError"},
+    "webshop_server.errors": {"ShopError"},
     "gymnasium.error": {"Error"},
 }
 

@@ -1,12 +1,14 @@
 """The packed form of a catalogue: a directory that any number of processes map into memory.
 
-meta.json          format, seed, number of products, manifest hash
-entries.jsonl      one line of JSON for each product, see `entries.encode`
-ends.npy           (N + 1,) where each line starts in the file, and its end
-asins.npy          (N,) ids in catalogue order, UTF-8
-sorted.npy         (N,) places of the products by ascending id
-goals-KIND.npy     the rows of all goals, see `goalrows.ROW`
-search/            the search index
+Its files, for N products:
+
+    meta.json         format, seed, manifest hash
+    entries.jsonl     one line of JSON for each product, see `entries.encode`
+    ends.npy          (N + 1,) where each line starts, and where the last one ends
+    asins.npy         (N,) ids in catalogue order, UTF-8
+    sorted.npy        (N,) places of the products by ascending id
+    goals-KIND.npy    the rows of all goals, see `goalrows.ROW`
+    search/           the search index
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import json
 import mmap
 import shutil
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -105,12 +107,18 @@ def _write(
     while goals:
         collector = goals.pop()
         np.save(directory / f"goals-{collector.kind}.npy", collector.finish(seed))
-    meta = {"format": _FORMAT, "seed": seed, "products": len(asins)}
-    meta["manifest_hash"] = digest.hexdigest()
+    meta = {"format": _FORMAT, "seed": seed, "manifest_hash": digest.hexdigest()}
     (directory / _META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
-    progress("search", len(asins))
     catalogue = PackedCatalogue(directory)
-    SearchIndex.build(catalogue.asins, catalogue.documents()).save(directory / _SEARCH)
+    documents = _counted(catalogue.documents(), progress)
+    SearchIndex.build(catalogue.asins, documents).save(directory / _SEARCH)
+
+
+def _counted(documents: Iterable[str], progress: Callable[[str, int], None]) -> Iterator[str]:
+    for done, document in enumerate(documents):
+        if done % _REPORT_EVERY == 0:
+            progress("search", done)
+        yield document
 
 
 class PackedCatalogue(Catalogue):
@@ -194,7 +202,8 @@ class _Lines(Sequence[Entry]):
             raise CatalogueError(f"{path} holds {size} bytes, not as many as its index says")
         with path.open("rb") as file:
             # An empty file cannot be mapped.
-            self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+            empty: bytes | mmap.mmap = b""
+            self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else empty
         self._ends = ends
         self._decoded = lru_cache(maxsize=_KEPT)(self._decode)
 
@@ -212,7 +221,7 @@ class _Lines(Sequence[Entry]):
             raise IndexError(f"no product {index}; there are {len(self)}, from 0")
         return self._decoded(index % len(self))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Entry]:
         return map(self._decode, range(len(self)))
 
     def _decode(self, index: int) -> Entry:

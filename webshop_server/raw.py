@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,13 @@ def find_files(source: str | Path) -> RawFiles:
     return RawFiles(products, attributes, human if human.is_file() else None)
 
 
-def read_entries(source: str | Path, *, limit: int | None = None, seed: int = 0) -> Iterator[Entry]:
+def read_entries(
+    source: str | Path,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    tell: Callable[[str], None] = _log.info,
+) -> Iterator[Entry]:
     """Yield the products of raw files as the original loads them.
 
     Rows without a proper id are left out; of a repeated id the first row counts.
@@ -66,6 +72,7 @@ def read_entries(source: str | Path, *, limit: int | None = None, seed: int = 0)
         source: as for `find_files`.
         limit: take only so many rows.
         seed: of the prices of products that name a range.
+        tell: is told, at the end, how many rows were left out.
 
     Raises:
         CatalogueError: a file is missing or broken, or a product lacks a field.
@@ -90,7 +97,7 @@ def read_entries(source: str | Path, *, limit: int | None = None, seed: int = 0)
         product = _product(fields, _NO_ATTRIBUTES if known is None else known, rng)
         yield Entry(product, wish, human.get(asin, ()))
     if left_out:
-        _log.info("%s: left out %d rows of %d: no id, or a repeated one", source, left_out, rows)
+        tell(f"{source}: left out {left_out:,} of {rows:,} rows: no proper id, or a repeated one")
 
 
 class _Fields:

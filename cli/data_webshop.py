@@ -1,0 +1,89 @@
+"""`proxmo data webshop`: the original's raw files, brought into the packed form."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from .display import show
+from .failures import debug_option
+
+_SAY_EVERY_S = 5.0
+
+
+@click.command("webshop")
+@click.option(
+    "--from",
+    "origin",
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    required=True,
+    help="Directory of the raw files (items_shuffle.json, ...), or the file of products.",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The packed catalogue, for --data; must not exist yet.",
+)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), help="Take only the first N rows  [all]"
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Seed of prices and price limits  [0]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+@debug_option
+def command(origin: Path, out: Path, limit: int | None, seed: int, as_json: bool) -> None:
+    """Pack the raw files of WebShop, its goals and a search index, so that it opens at once."""
+    from webshop_server.catalogue import Catalogue
+    from webshop_server.goals import Goals
+    from webshop_server.packed import pack
+    from webshop_server.raw import read_entries
+
+    start = time.monotonic()
+    entries = read_entries(origin, limit=limit, seed=seed, tell=_say)
+    pack(entries, out, seed=seed, progress=_Progress())
+    catalogue = Catalogue.open(out)
+    result = {
+        "directory": str(out),
+        "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),
+        "seconds": round(time.monotonic() - start, 1),
+        "products": len(catalogue),
+        "synthetic_goals": len(Goals.build(catalogue, "synthetic")),
+        "human_goals": len(Goals.build(catalogue, "human")),
+        "manifest_hash": catalogue.manifest_hash,
+    }
+    if as_json:
+        click.echo(json.dumps(result, indent=2))
+        return
+    show(
+        f"{out}: {result['products']:,} products, {result['synthetic_goals']:,} synthetic and "
+        f"{result['human_goals']:,} human goals, {result['bytes']:,} bytes, "
+        f"{result['seconds']} s, manifest {catalogue.manifest_hash[:12]}"
+    )
+
+
+class _Progress:
+    """Says on stderr, every few seconds, how far the packing is."""
+
+    def __init__(self) -> None:
+        self._stage, self._said = "", 0.0
+
+    def __call__(self, stage: str, done: int) -> None:
+        now = time.monotonic()
+        if stage != self._stage or now - self._said >= _SAY_EVERY_S:
+            self._stage, self._said = stage, now
+            _say(f"{stage}: {done:,} products")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
