@@ -207,8 +207,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
                 f"an action is a string such as 'search[red shoes]', got {came}"
             )
         moment = self._now()
-        moment.pages.appendleft(moment.page)
-        moment.actions.appendleft(action)
+        moment.pages.append(moment.page)
+        moment.actions.append(action)
         moment.action = action
         moment.last = outcome = moment.play.act(action)
         if outcome.score is not None:
