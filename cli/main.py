@@ -20,7 +20,9 @@ from .lazy import CONTEXT, LazyGroup
 _COMMANDS = {
     "train": ("train", "Train an agent by reinforcement learning."),
     "eval": ("evaluate", "Measure the success of a checkpoint, the expert or a random player."),
+    "play": ("play", "Play a game in the terminal."),
     "data": ("data", "Prepare the tasks of an environment."),
+    "explain": ("explain", "Show why the steps of a run got their advantages."),
     "bench": ("bench", "Measure the speed of a part, beside what it replaces."),
     "doctor": ("doctor", "Check what is installed and whether it works."),
 }
@@ -56,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    # For methods and environments of one's own, `module:name`: last, so that it hides nothing.
+    sys.path.append(os.getcwd())
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 

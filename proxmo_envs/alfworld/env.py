@@ -233,6 +233,16 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         command = "" if moment.command is None else f"> {moment.command}\n"
         return f"{command}{moment.observation}\n"
 
+    def plan(self) -> list[str]:
+        """Return the shortest commands that win the present game from its start.
+
+        Raises ValueError when it cannot be won.
+        """
+        from proxmo_envs.alfworld.planner import plan
+
+        room = self._now().world.room
+        return plan(room.game, room.grammar)
+
     def snapshot(self) -> Snapshot:
         """Return the present moment of the episode.
 

@@ -6,17 +6,21 @@ from collections.abc import Iterator
 from itertools import permutations
 
 from proxmo_envs.alfworld import vocabulary
-from proxmo_envs.alfworld.games import Game
+from proxmo_envs.alfworld.games import Game, Grammar
 from proxmo_envs.alfworld.world import Room
 
 
-def plan(game: Game) -> list[str]:
+def plan(game: Game, grammar: Grammar | None = None) -> list[str]:
     """Return the shortest commands that win `game` for one who knows where everything is.
+
+    Args:
+        game: played from its start.
+        grammar: overrides the game's own.
 
     Raises:
         ValueError: the game cannot be won.
     """
-    room = Room(game)
+    room = Room(game, grammar)
     plans = list(_Planner(room).plans())
     if not plans:
         raise ValueError(

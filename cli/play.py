@@ -1,0 +1,140 @@
+"""`proxmo play`: a person, or a file of commands, plays a text environment."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any
+
+import click
+
+from proxmo.config import EnvConfig
+from proxmo.errors import UsageError
+
+from .failures import debug_option
+
+_LIST, _QUIT = "?", ":quit"
+
+
+@click.command("play")
+@click.option("--env", default="ALFWorld-v0", metavar="ID", help="Environment  [ALFWorld-v0]")
+@click.option("--data", metavar="PATH", help="Where the tasks come from  [generated]")
+@click.option("--split", default="train", metavar="S", help="Tasks to draw from  [train]")
+@click.option("--task", metavar="TASK_ID", help="The task to play  [one drawn with the seed]")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of the draw  [random]")
+@click.option("--expert", is_flag=True, help="Show the plan, and what the expert would do next.")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="A=B",
+    help="Further argument of the environment, for example difficulty=tiny.",
+)
+@debug_option
+def command(
+    env: str,
+    data: str | None,
+    split: str,
+    task: str | None,
+    seed: int | None,
+    expert: bool,
+    assignments: Sequence[str],
+) -> None:
+    """Play a game in the terminal; commands are also read from a pipe, one a line.
+
+    Tab completes what can be done, `?` lists it, `:quit` or Ctrl-D leaves.
+    """
+    from proxmo.rollout.environments import make_env
+
+    kwargs = dict(map(_assignment, assignments))
+    if expert:
+        kwargs["expert_action"] = True
+    with closing(make_env(EnvConfig(id=env, split=split, data=data, kwargs=kwargs))) as world:
+        _play(world, seed, {} if task is None else {"task_id": task}, expert=expert)
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    """Read `name=value`; a value that is JSON (a number, true, null) means what JSON says."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise UsageError(f"--set takes NAME=VALUE, not {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _play(world: Any, seed: int | None, options: dict[str, Any], *, expert: bool) -> None:
+    observation, info = world.reset(seed=seed, options=options)
+    click.echo(f"{info['task_id']}: {_LIST} lists commands, {_QUIT} leaves", err=True)
+    click.echo(observation)
+    if expert and hasattr(world.unwrapped, "plan"):
+        _show_plan(world.unwrapped.plan)
+    steps, ended = 0, False
+    with _completion(lambda: [*info["admissible_actions"], _QUIT]):
+        while not ended:
+            if expert:
+                click.echo(f"expert: {info['expert_action']}")
+            line = _read_line()
+            if line is None or line == _QUIT:
+                break
+            if line == _LIST:
+                click.echo("\n".join(info["admissible_actions"]))
+                continue
+            observation, _, terminated, truncated, info = world.step(line)
+            click.echo(observation)
+            if "hint" in info:
+                click.echo(f"hint: {info['hint']}")
+            steps, ended = steps + 1, terminated or truncated
+    end = "won" if info["won"] else "over" if ended else "left"
+    click.echo(f"{end} after {steps} steps, score {info['score']:g}")
+
+
+def _show_plan(plan: Callable[[], list[str]]) -> None:
+    try:
+        click.echo(f"plan: {', '.join(plan())}")
+    except ValueError as error:
+        click.echo(f"no plan: {error}")
+
+
+def _read_line() -> str | None:
+    """Ask for a command; None at the end of the input."""
+    if sys.stdin.isatty():
+        try:
+            return input("> ")
+        except EOFError:
+            click.echo()
+            return None
+    line = sys.stdin.readline()
+    if not line:
+        return None
+    # A pipe shows nothing of what it says, and the answers alone are no transcript.
+    click.echo(f"> {line.rstrip()}")
+    return line.rstrip("\r\n")
+
+
+@contextmanager
+def _completion(choices: Callable[[], list[str]]) -> Iterator[None]:
+    """Let the Tab key complete a whole line to one of `choices`."""
+    try:
+        import readline
+    except ImportError:  # Windows has none, and plays without.
+        yield
+        return
+    if not sys.stdin.isatty():
+        yield
+        return
+
+    def complete(text: str, state: int) -> str | None:
+        fitting = [choice for choice in choices() if choice.startswith(text)]
+        return fitting[state] if state < len(fitting) else None
+
+    readline.set_completer_delims("")
+    readline.set_completer(complete)
+    readline.parse_and_bind("tab: complete")
+    try:
+        yield
+    finally:
+        readline.set_completer(None)
