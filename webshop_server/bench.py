@@ -19,7 +19,8 @@ _BATCH = 1000
 _WORDS = 200_000
 # Exponent of the frequencies of words by rank, as in English.
 _ZIPF = 1.07
-_SYLLABLES = "ba ce di fo gu ha je ki lo mu na pe qui ro su ta ve wi xo ly".split()
+# Each two letters long.
+_SYLLABLES = "bacedifoguhajekilomunapequrosutavewixoly"
 _DEPARTMENTS = ("beauty", "electronics", "fashion", "garden", "grocery")
 _TITLE, _DESCRIPTION, _BULLET = 12, 18, 12
 _OPTIONS = {"color": 4, "size": 3}
@@ -68,10 +69,10 @@ def write_raw(directory: Path, number: int, seed: int = 0) -> None:
 def _words(rng: np.random.Generator) -> list[str]:
     found: dict[str, None] = {}
     while len(found) < _WORDS:
-        picks = rng.integers(len(_SYLLABLES), size=(_WORDS, 5))
+        picks = rng.integers(len(_SYLLABLES) // 2, size=(_WORDS, 5))
         lengths = rng.integers(1, 6, size=_WORDS)
         for row, length in zip(picks.tolist(), lengths.tolist(), strict=True):
-            found["".join(_SYLLABLES[pick] for pick in row[:length])] = None
+            found["".join(_SYLLABLES[2 * pick : 2 * pick + 2] for pick in row[:length])] = None
     return list(found)[:_WORDS]
 
 

@@ -45,8 +45,7 @@ def _elements(stream: _Stream, opening: str) -> Iterator[tuple[str, Any, str]]:
             if opening == "{":
                 key = stream.value()
                 stream.expect(":")
-            stream.peek()
-            where = stream.where(stream.at)
+            where = stream.mark()
             yield key, stream.value(), where
             after = stream.expect("," + closing)
     if stream.peek():
@@ -60,13 +59,21 @@ class _Stream:
         self._path, self._file = path, file
         self._decoder = json.JSONDecoder()
         self._text, self._ended = "", False
-        self._lines, self._columns = 1, 1  # where the window starts
         self.at = 0
+        # A place of the window whose line and column are known, so that nothing is counted twice.
+        self._marked, self._line, self._column = 0, 1, 1
 
     def where(self, at: int) -> str:
         """Name a place of the window as one of the file."""
         line, column = self._place(at)
         return f"{self._path} line {line} column {column}"
+
+    def mark(self) -> str:
+        """Skip space, and name the place where the next value starts."""
+        self.peek()
+        self._line, self._column = self._place(self.at)
+        self._marked = self.at
+        return f"{self._path} line {self._line} column {self._column}"
 
     def peek(self) -> str:
         """Skip space and return the next character, or "" at the end."""
@@ -108,13 +115,13 @@ class _Stream:
             self._more()
 
     def _more(self) -> None:
-        self._lines, self._columns = self._place(self.at)
+        self._line, self._column = self._place(self.at)
         rest = self._text[self.at :]
         more = self._file.read(max(_CHUNK, len(rest)))
-        self._text, self.at, self._ended = rest + more, 0, not more
+        self._text, self.at, self._marked, self._ended = rest + more, 0, 0, not more
 
     def _place(self, at: int) -> tuple[int, int]:
-        lines = self._text.count("\n", 0, at)
+        lines = self._text.count("\n", self._marked, at)
         if not lines:
-            return self._lines, self._columns + at
-        return self._lines + lines, at - self._text.rfind("\n", 0, at)
+            return self._line, self._column + at - self._marked
+        return self._line + lines, at - self._text.rfind("\n", 0, at)
