@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 K1 = np.float32(0.9)
 B = np.float32(0.4)
 
+# Postings after which a floor is worth its cost, and by how many times more it is worth another.
+_FIRST_FLOOR = 1_000
+_NEXT_FLOOR = 10
+
 
 def _decode_length(code: int) -> int:
     """Undo Lucene's one-byte code of a length: exact to 40, then four significant bits."""
@@ -77,7 +81,7 @@ class Postings:
 
     def parts(self, at: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float32]:
         """Return what the term adds to the scores of some of its documents."""
-        return self.weight - self.weight / self.saturations[self.codes[at]]
+        return self.weight - self.weight / self.saturations.take(self.codes[at])
 
 
 def best(
@@ -85,9 +89,10 @@ def best(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Return the k best documents and their scores, best first; ties by ascending number.
 
-    MaxScore (Turtle and Flood, 1995) in whole arrays: terms are taken by what they can add at
-    most. When those that are left cannot lift a new document among the k best, they are only
-    looked up for the documents met so far, and those that cannot get there any more are dropped.
+    MaxScore (Turtle and Flood, 1995) in whole arrays. Terms are taken by the most they can add,
+    and a few documents scored to the end give a floor: a score that the k-th best has at least.
+    Once the terms left cannot lift a new document to it, they are added to those met so far only,
+    and of these the ones that cannot reach it any more are dropped.
 
     Args:
         terms: the distinct terms of the query.
@@ -95,56 +100,74 @@ def best(
         k: 1 or more.
     """
     terms = sorted(terms, key=lambda term: -term.bound)
-    # What the terms from i on can add; a hair more, as sums of doubles may round.
-    rests = np.append(np.cumsum([term.bound for term in terms][::-1])[::-1], 0.0) * (1 + 1e-12)
+    rests = np.cumsum([term.bound for term in terms][::-1])[::-1]  # most that terms[i:] can add
     sums = np.zeros(documents)
-    met: list[NDArray[np.int64]] = []
-    floor = reach = 0.0  # the k-th best sum when last looked at, and what it can be by now
-    taken = 0
-    while taken < len(terms) and not _below(rests[taken], floor):
-        term = terms[taken]
-        numbers = term.documents.astype(np.int64)
-        before = sums[numbers]
-        sums[numbers] = before + term.parts()
-        met.append(numbers[before == 0])
+    met = [np.empty(0, np.int64)]
+    taken, seen, due, floor = 0, 0, _FIRST_FLOOR, 0.0
+    while taken < len(terms) and rests[taken] >= floor:
+        met.append(_add(terms[taken], sums))
+        seen += len(terms[taken].documents)
         taken += 1
-        reach += term.bound
-        if _below(rests[taken], reach):
-            floor = reach = _kth(sums[np.concatenate(met)], k)
-    numbers = np.concatenate(met) if met else np.empty(0, np.int64)
-    scores = sums[numbers]
-    for i in range(taken, len(terms)):
-        kept = ~_below(scores + rests[i], floor)
-        numbers, scores = numbers[kept], scores[kept]
-        _look_up(terms[i], numbers, scores)
-        floor = _kth(scores, k)
+        if seen >= due and taken < len(terms):
+            due = seen * _NEXT_FLOOR
+            floor = max(floor, _floor(terms[taken:], np.concatenate(met), sums, k))
+    numbers = np.concatenate(met)
+    while taken < len(terms) and len(terms[taken].documents) < len(numbers):
+        _add(terms[taken], sums)  # cheaper than to look up so many
+        taken += 1
+    scores = sums.take(numbers)
+    for term, rest in zip(terms[taken:], rests[taken:], strict=True):
+        kept = np.flatnonzero(scores >= floor - rest)
+        numbers, scores = numbers.take(kept), scores.take(kept)
+        _look_up(term, numbers, scores)
+        floor = max(floor, _kth(scores, k))
     return _top(numbers, scores, k)
 
 
-def _below(score: NDArray[np.float64] | float, floor: float) -> NDArray[np.bool_]:
-    """Tell whether a score is lower as it counts in the end, rounded; equal ones are not."""
-    return np.float32(score) < np.float32(floor)
-
-
-def _kth(scores: NDArray[np.float64], k: int) -> float:
-    """Return the k-th largest score, 0 when there are fewer."""
-    return float(np.partition(scores, len(scores) - k)[len(scores) - k]) if len(scores) >= k else 0.0
+def _add(term: Postings, sums: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Add a term to the sums of all its documents; return those that had none of the terms yet."""
+    numbers = term.documents.astype(np.int64)
+    before = sums.take(numbers)
+    sums[numbers] = before + term.parts()
+    return numbers[before == 0]
 
 
 def _look_up(term: Postings, numbers: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-    """Add what a term gives to some documents."""
+    """Add a term to the scores of some documents."""
     at = np.searchsorted(term.documents, numbers.astype(np.int32))
     at[at == len(term.documents)] = 0
-    has = term.documents[at] == numbers
-    scores[has] += term.parts(at[has])
+    has = np.flatnonzero(term.documents.take(at) == numbers)
+    scores[has] += term.parts(at.take(has))
+
+
+def _floor(
+    terms: Sequence[Postings], numbers: NDArray[np.int64], sums: NDArray[np.float64], k: int
+) -> float:
+    """Return a score that k documents reach, from the k best so far and the terms left."""
+    scores = sums.take(numbers)
+    best_yet = np.flatnonzero(scores >= _kth(scores, k))[: 2 * k]
+    numbers, scores = numbers.take(best_yet), scores.take(best_yet)
+    for term in terms:
+        _look_up(term, numbers, scores)
+    return _kth(scores, k)
+
+
+def _kth(scores: NDArray[np.float64], k: int) -> float:
+    """Return a hair less than the k-th largest score, 0 when there are fewer.
+
+    The hair is wider than what rounding takes away: nothing below can tie with the k-th.
+    """
+    if len(scores) < k:
+        return 0.0
+    at = len(scores) - k
+    return float(np.partition(scores.astype(np.float32), at)[at]) * (1 - 1e-6)
 
 
 def _top(
     numbers: NDArray[np.int64], scores: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     rounded = scores.astype(np.float32)
-    if len(rounded) > k:
-        kept = rounded >= np.partition(rounded, len(rounded) - k)[len(rounded) - k]
-        numbers, rounded = numbers[kept], rounded[kept]
+    kept = np.flatnonzero(rounded >= _kth(scores, k))
+    numbers, rounded = numbers.take(kept), rounded.take(kept)
     order = np.lexsort((numbers, -rounded))[:k]
     return numbers[order], rounded[order]
