@@ -140,7 +140,7 @@ def _keys(flags: dict[str, Any]) -> dict[str, Any]:
     }
     for key in ("env.data", "model.name"):
         # Not the words that stand for what is built in, even if something here is called so.
-        if keys[key] not in (None, "tiny", "generated") and Path(keys[key]).exists():
+        if keys[key] not in (None, "tiny", "generated", "bundled") and Path(keys[key]).exists():
             keys[key] = str(Path(keys[key]).absolute())
     return keys
 

@@ -31,8 +31,10 @@ Table = dict[str, Any]
 PRESET_DIRECTORY = Path(__file__).parent / "presets"
 # TOML has no null; this word stands for None in every field that may be None.
 NONE = "none"
-# The preset of the embedded model lies under all other layers as long as that model is trained.
+# The preset of the embedded model lies under all other layers as long as that model is trained;
+# worlds that need other settings than "tiny" have one of their own.
 EMBEDDED_MODEL = "tiny"
+_EMBEDDED_PRESETS = {"WebShop-v0": "tiny-webshop"}
 # What only fits the key beside it: a layer that changes the key starts these afresh, so that other
 # games do not inherit the size of the generated ones, nor GRPO the options of ProxMO.
 _BELONGS_TO = {
@@ -55,7 +57,8 @@ def resolve(
         flags: dotted keys with Python values; a value of None means the flag was not given.
         assignments: texts like `optim.lr=1e-5`: a TOML value, or a bare string.
         base: what lies under the layers (the saved configuration of a resumed run); None takes the
-            defaults, with the preset `tiny` on them when the embedded model is trained.
+            defaults, with the preset `tiny` (or that of the world, such as `tiny-webshop`) on them
+            when the embedded model is trained.
 
     Raises:
         ConfigError: a key, a type or a value is wrong.
@@ -65,8 +68,11 @@ def resolve(
     layers.append(_nest({key: value for key, value in (flags or {}).items() if value is not None}))
     if base is not None:
         layers.insert(0, _to_table(base))
-    elif EMBEDDED_MODEL not in presets and _model_name(layers, assignments) == EMBEDDED_MODEL:
-        layers.insert(0, _read_preset(EMBEDDED_MODEL))
+    elif _asked(layers, assignments, "model", "name") == EMBEDDED_MODEL:
+        world = _meaning("env.id", _asked(layers, assignments, "env", "id"))
+        embedded = _EMBEDDED_PRESETS.get(world, EMBEDDED_MODEL)
+        if embedded not in presets:
+            layers.insert(0, _read_preset(embedded))
     table: Table = {}
     for layer in layers:
         _merge(table, layer)
@@ -122,15 +128,15 @@ def _read_table(path: Path) -> Table:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
-def _model_name(layers: Iterable[Table], assignments: Sequence[str]) -> Any:
-    """Return the model the layers end up with, before anything is checked."""
-    table: Table = {"model": {"name": Config().model.name}}
+def _asked(layers: Iterable[Table], assignments: Sequence[str], section: str, key: str) -> Any:
+    """Return a value the layers end up with, before anything is checked."""
+    table: Table = {section: {key: getattr(getattr(Config(), section), key)}}
     for layer in layers:
         _merge(table, layer)
     for assignment in _names_first(assignments):
         _assign(table, assignment)
-    model = table["model"]
-    return model.get("name") if isinstance(model, dict) else None
+    found = table[section]
+    return found.get(key) if isinstance(found, dict) else None
 
 
 def _merge(table: Table, layer: Mapping[str, Any], prefix: str = "") -> None:
@@ -165,7 +171,7 @@ def _meaning(path: str, value: Any) -> Any:
     """Return the same for values that say the same in different words."""
     if path == "env.id":
         return str(value).rpartition(":")[2]
-    if path == "env.data" and value in (None, NONE):
+    if path == "env.data" and value in (None, NONE, "bundled"):
         return "generated"
     return value
 

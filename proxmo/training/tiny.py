@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from proxmo.agents.parser import BLANK
 from proxmo.agents.prompts import PromptBuilder, Turn, View
 from proxmo.config import EnvConfig, PromptConfig
 from proxmo.rollout.environments import make_env
@@ -44,8 +45,9 @@ SOURCES = (
     "proxmo.training.batching",
     "proxmo.training.sft",
     "proxmo.training.tiny",
-    "proxmo_envs.alfworld",
 )
+# What a world is made of besides the package of its environment class.
+WORLD_SOURCES = {"proxmo_envs.webshop": ("webshop_server",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +101,26 @@ def cache_directory() -> Path:
 
 def _fingerprint(env: EnvConfig, prompt: PromptConfig, config: TinyConfig) -> str:
     digest = hashlib.sha256(repr((env, prompt, asdict(config))).encode())
-    for name in SOURCES:
+    for name in (*SOURCES, *_world_sources(env.id)):
         path = Path(str(importlib.import_module(name).__file__))
-        for source in sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]:
+        files = [path]
+        if path.name == "__init__.py":
+            files = sorted(f for end in ("py", "toml") for f in path.parent.rglob(f"*.{end}"))
+        for source in files:
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _world_sources(env_id: str) -> tuple[str, ...]:
+    """The packages a world consists of: that of its environment class, and what that builds on."""
+    import gymnasium
+
+    import proxmo_envs  # noqa: F401  registers the ids
+
+    entry = gymnasium.spec(env_id.rpartition(":")[2]).entry_point
+    module = entry.partition(":")[0] if isinstance(entry, str) else str(entry.__module__)
+    package = module.rpartition(".")[0] or module
+    return package, *WORLD_SOURCES.get(package, ())
 
 
 def build_tiny(
@@ -181,7 +198,7 @@ def record_demonstrations(
             draw = rng.random()
             if draw < config.noise:
                 pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible
-                action = pool[int(rng.integers(len(pool)))]
+                action = _filled(pool[int(rng.integers(len(pool)))], info["task"], rng)
             elsewhere = (elsewhere + admissible)[-REMEMBERED_ACTIONS:]
             turns.append(Turn(observation, action))
             observation, _, terminated, truncated, info = env.step(action)
@@ -193,6 +210,14 @@ def record_demonstrations(
             )  # fmt: skip
     env.close()
     return found
+
+
+def _filled(action: str, task: str, rng: np.random.Generator) -> str:
+    """Puts a word of the task into the blank of an action, if it has one."""
+    if not BLANK.search(action):
+        return action
+    words = task.split()
+    return BLANK.sub(lambda _: words[int(rng.integers(len(words)))], action)
 
 
 def build_tokenizer(

@@ -90,14 +90,16 @@ class _Candidate:
 class ShopExpert:
     """Plays one episode at a time; deterministic.
 
-    Call `reset` with the first observation, then `act` before every step. What happened is read
-    from the pages, so other actions than its own may be executed. Pages that do not tell which
-    options are chosen (those of the original) are the exception: there it trusts its own clicks.
+    Call `act` before every step; the first call begins an episode, `reset` another one. What
+    happened is read from the pages, so other actions than its own may be executed. Pages that do
+    not tell which options are chosen (those of the original) are the exception: there it trusts its
+    own clicks.
     """
 
     def __init__(self, steps: int = _STEPS) -> None:
         """Plan for episodes of `steps` steps."""
         self._limit = steps
+        self._started = False
 
     def reset(self, observation: str) -> None:
         """Begin an episode with its first observation, which holds the instruction."""
@@ -108,16 +110,18 @@ class ShopExpert:
                 f"the expert found no instruction in {observation[:100]!r}; "
                 "it expects a first observation of WebShop in the mode 'text'"
             )
+        self._started = True
         self._wish = _read_wish(parts[place + 1])
         self._left = self._limit
         self._candidates: dict[str, _Candidate] = {}
         self._here: _Candidate | None = None
         self._clicked: dict[str, str] = {}
         self._tab = ""
-        self._searches = 0
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """Return the next action, given the newest observation and info."""
+        if not self._started:
+            self.reset(observation)
         page = _read(observation, info["admissible_actions"])
         action = self._choose(page, info["admissible_actions"])
         self._left -= 1

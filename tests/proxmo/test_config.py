@@ -101,9 +101,21 @@ def test_options_of_a_method_are_free_and_one_assignment_replaces_them_all():
 
 def test_changing_the_environment_drops_what_only_fitted_the_old_one():
     assert resolve().env.kwargs
-    other = resolve(flags={"env.id": "WebShop-v0"}, assignments=["env.kwargs.profile=original"])
-    assert other.env == EnvConfig(id="WebShop-v0", kwargs={"profile": "original"})
+    other = resolve(flags={"env.id": "Other-v0"}, assignments=["env.kwargs.profile=original"])
+    assert other.env == EnvConfig(id="Other-v0", kwargs={"profile": "original"})
     assert resolve(flags={"env.id": "proxmo_envs:ALFWorld-v0"}).env.kwargs == resolve().env.kwargs
+
+
+def test_the_embedded_model_has_settings_of_its_own_in_the_web_shop(tmp_path: Path):
+    shop = resolve(["tiny-webshop"])
+    assert shop.env.id == "WebShop-v0" and shop.env.kwargs == {"difficulty": "tiny"}
+    assert resolve(flags={"env.id": "WebShop-v0"}) == shop
+    assert resolve(assignments=["env.id=proxmo_envs:WebShop-v0"]).eval == shop.eval
+    preset = tmp_path / "mine.toml"
+    preset.write_text('seed = 3\nenv.id = "WebShop-v0"')
+    assert resolve([str(preset)]) == dataclasses.replace(shop, seed=3)
+    assert resolve(flags={"env.id": "WebShop-v0", "env.data": "bundled"}).env.kwargs
+    assert resolve(flags={"env.id": "WebShop-v0", "model.name": "m"}).eval == Config().eval
 
 
 def test_games_that_are_given_drop_the_size_of_the_generated_ones():

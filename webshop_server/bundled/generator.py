@@ -57,7 +57,7 @@ class Difficulty:
 
 
 SETTINGS: Final = {
-    "tiny": Difficulty(600, (2, 2), (1, 2), 2, (2, 3), 1.0, wordy=False),
+    "tiny": Difficulty(720, (2, 2), (1, 2), 2, (2, 3), 1.0, wordy=False),
     "small": Difficulty(300, (4, 6), (1, 2), 1, (2, 4), 0.6),
     "default": Difficulty(3000, (5, 8), (1, 3), 3, (2, 6), 0.4),
 }
