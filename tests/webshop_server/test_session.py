@@ -1,0 +1,231 @@
+"""Shopping: what each profile allows, what the clean one mends."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from tests.webshop_server.small import LAMP, LAMPS, PLAIN, shop, shopper
+from webshop_server.pages import Kind
+from webshop_server.session import Session
+
+SEARCH = "search[desk lamp]"
+ITEM = f"click[{LAMP.asin.lower()}]"
+
+
+def test_a_purchase_ends_the_clean_episode_for_good() -> None:
+    session = shopper("clean", SEARCH, ITEM)
+    bought = session.act("click[buy now]")
+    assert bought.done and bought.score is not None and 0 < bought.reward == bought.score.total
+    page = session.observe()
+    for action in ("search[lamp]", "click[buy now]", "click[back to search]"):
+        after = session.act(action)
+        assert (after.reward, after.done, after.valid) == (0.0, True, False)
+        assert after.complaint and session.observe() == page
+    assert session.admissible == []
+
+
+def test_the_original_shop_stays_open_after_a_purchase() -> None:
+    session = shopper("original", SEARCH, ITEM, "click[buy now]", SEARCH, ITEM)
+    assert session.act("click[buy now]").done
+
+
+def test_a_clean_search_needs_a_search_bar() -> None:
+    session = shopper("clean", SEARCH)
+    refused = session.act("search[lamp]")
+    assert not refused.valid and "back to search" in str(refused.complaint)
+    assert shopper("original", SEARCH).act("search[lamp]").valid
+
+
+@pytest.mark.parametrize("action", ["search[]", "search[ ]", "search[\n]"])
+def test_an_empty_clean_search_changes_nothing(action: str) -> None:
+    session = shopper("clean")
+    outcome = session.act(action)
+    assert not outcome.valid and "empty" in str(outcome.complaint)
+    assert session.page.kind is Kind.SEARCH
+
+
+@pytest.mark.parametrize("profile", ["original", "clean"])
+@pytest.mark.parametrize(
+    "action", ["", "buy now", "click[fly]", "click[]", "lamp", "search", "x" * 100_000, "\0\ud800"]
+)
+def test_what_is_malformed_or_unknown_changes_nothing_and_is_told(
+    profile: str, action: str
+) -> None:
+    session = shopper(profile, SEARCH)
+    page = session.observe()
+    outcome = session.act(action)
+    assert not outcome.valid and outcome.reward == 0.0 and not outcome.done
+    assert outcome.complaint and len(outcome.complaint) < 200
+    assert session.observe() == page
+
+
+@pytest.mark.parametrize("profile", ["original", "clean"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "lamp " * 2_000,
+        'title:lamp AND (price:[1 TO 5] OR "desk lamp"~2) -x +y *:* lam? lam*',
+        "<script>alert(1)</script> lamp",
+        "\0\ud800\u202e 🙂 ½ lamp",
+        "'\"; DROP TABLE products; -- {{7*7}} ${x} %s lamp",
+        "[lamp]",
+    ],
+)
+def test_any_query_is_only_words(profile: str, query: str) -> None:
+    session = shopper(profile)
+    assert session.act(f"search[{query}]").valid is (profile == "clean" or "[" not in query)
+    if session.page.kind is Kind.RESULTS:
+        assert session.page.total > 0
+    for mode in ("text", "text_rich", "url", "html"):
+        assert session.observe(mode)
+
+
+@pytest.mark.parametrize("word", ["<r>", "<a>", "<c>", "<q>"])
+def test_reserved_words_have_no_power_in_the_clean_profile(word: str) -> None:
+    assert shopper("clean", f"search[{word} zzz]").page.total == 0
+    plain = shopper("clean", "search[mini lamp]").page.products
+    assert shopper("clean", f"search[{word} mini lamp]").page.products == plain
+
+
+def test_reserved_words_of_the_original() -> None:
+    assert shopper("original", "search[<c> electronics]").page.total == 25
+    assert shopper("original", "search[<q> desk lamps]").page.total == 25
+    assert shopper("original", "search[<q> zzz]").page.total == 0
+    drawn = shopper("original", "search[<r>]").page
+    assert drawn.total == 25 and drawn.products != (LAMP, PLAIN, *LAMPS[:8])
+
+
+@pytest.mark.parametrize("query", ["<c>", "<a> warm", "<a>"])
+def test_where_the_original_breaks_down_a_complaint_comes_instead(query: str) -> None:
+    session = shopper("original")
+    outcome = session.act(f"search[{query}]")
+    assert not outcome.valid and "fails" in str(outcome.complaint)
+    assert session.page.kind is Kind.SEARCH
+
+
+def test_random_products_follow_the_generator_that_is_passed() -> None:
+    where = shop("original")
+
+    def draw(seed: int) -> str:
+        session = Session(where, where.goals[0], "0", np.random.default_rng(seed))
+        session.act("search[<r>]")
+        return session.observe()
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+def test_every_listed_click_works_and_no_label_comes_twice() -> None:
+    session = shopper("clean", SEARCH, ITEM)
+    labels = [label for label, target in session.clickables.items() if target.option]
+    assert labels == [
+        "color: black",
+        "white",
+        "color: next >",
+        "shade color: black",
+        "red",
+        "pack [2]",
+        "[1]",
+        "4 ounces",
+        "style: reviews",
+        "<b>bold</b>",
+        'the "best"',
+        "été",
+    ]
+    for label, (_, value, option) in list(session.clickables.items()):
+        if option:
+            assert session.act(f"click[{label}]").valid
+            assert session.state.options[option] == value and value in LAMP.options[option]
+    assert set(session.state.options) == set(LAMP.options)
+
+
+def test_in_the_original_some_options_cannot_be_chosen() -> None:
+    session = shopper("original", SEARCH, ITEM)
+    assert not session.act("click[pack [2]]").valid
+    session.act("click[black]")
+    assert session.state.options == {"shade color": "black"}
+    session.act("click[reviews]")
+    assert session.page.kind is Kind.DETAIL and session.state.options == {"shade color": "black"}
+
+
+def test_a_chosen_option_is_visible_in_the_clean_text_only() -> None:
+    actions = (SEARCH, ITEM, "click[white]")
+    before = shopper("clean", *actions[:-1]).observe()
+    after = shopper("clean", *actions).observe()
+    assert after == before.replace("color [SEP]", "color (chosen: white) [SEP]", 1) != before
+    assert shopper("original", *actions).observe() == shopper("original", *actions[:-1]).observe()
+    rich = shopper("clean", *actions).observe("text_rich")
+    assert rich.startswith("You have clicked white.\n") and "[clicked button] white" in rich
+
+
+def test_choosing_again_replaces_and_survives_a_look_at_the_details() -> None:
+    session = shopper("clean", SEARCH, ITEM, "click[white]", "click[color: black]")
+    for tab in ("description", "features", "reviews"):
+        assert session.act(f"click[{tab}]").valid and session.act("click[< prev]").valid
+    assert session.state.options == {"color": "black"}
+    session.act("click[< prev]")
+    assert session.page.kind is Kind.RESULTS and session.state.options == {}
+
+
+def test_clean_pages_of_results_end_where_the_results_do() -> None:
+    session = shopper("clean", "search[lamp]")
+    numbers = []
+    while "next >" in session.clickables:
+        session.act("click[next >]")
+        numbers.append((session.page.number, len(session.page.products)))
+    assert numbers == [(2, 10), (3, 5)]
+    assert shopper("original", "search[lamp]", *["click[next >]"] * 5).page.number == 6
+
+
+def test_the_query_cannot_redirect_the_way_back_in_the_clean_profile() -> None:
+    session = shopper(
+        "clean", "search[search_results item_page desk lamp]", ITEM, "click[features]"
+    )
+    session.act("click[< prev]")
+    assert session.page.kind is Kind.ITEM
+    original = shopper("original", "search[search_results desk lamp]", ITEM, "click[features]")
+    original.act("click[< prev]")
+    assert (original.page.kind, original.page.number) == (Kind.RESULTS, 0)
+
+
+def test_blank_texts_leave_no_trace_in_the_clean_text() -> None:
+    features = shopper("clean", SEARCH, ITEM, "click[features]").observe().split(" [SEP] ")
+    assert features[-2:] == ["Warm light", "Small foot"]
+    features = shopper("original", SEARCH, ITEM, "click[features]").observe().split(" [SEP] ")
+    assert features[-3:] == ["Warm light", "", "Small foot"]
+
+
+def test_attributes_are_shown_on_request() -> None:
+    where = shop("clean", show_attributes=True)
+    session = Session(where, where.goals[0])
+    for action in (SEARCH, ITEM, "click[attributes]"):
+        assert session.act(action).valid
+    assert session.observe().endswith(
+        "warm light [SEP] electronics [SEP] desk lamps [SEP] Home › Lamps"
+    )
+    assert "attributes" not in shopper("clean", SEARCH, ITEM).clickables
+
+
+def test_a_clean_purchase_shows_what_was_bought_and_the_score() -> None:
+    session = shopper("clean", SEARCH, ITEM, "click[white]")
+    score = session.act("click[buy now]").reward
+    assert session.observe().split(" [SEP] ") == [
+        "Thank you for shopping with us!",
+        "Purchased",
+        LAMP.asin,
+        LAMP.title,
+        "color: white",
+        "Your score (min 0.0, max 1.0)",
+        str(score),
+    ]
+
+
+def test_a_copy_of_a_shopper_goes_its_own_way_through_the_same_shop() -> None:
+    session = shopper("clean", SEARCH, ITEM)
+    twin = copy.deepcopy(session)
+    twin.act("click[white]")
+    assert session.state.options == {} and session.state.actions["options"] == 0
+    assert twin.shop is session.shop and twin.page.product is session.page.product
+    assert session.act("click[description]").valid and twin.page.kind is Kind.ITEM
