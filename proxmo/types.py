@@ -43,6 +43,18 @@ class Step:
     reason: str
     reward: float
     weight_version: int
+    # (prompt, response) tokens as an API counted them, which gives no ids.
+    counted: tuple[int, int] | None = None
+
+    @property
+    def prompt_tokens(self) -> int:
+        """How many tokens were read."""
+        return len(self.prompt_ids) if self.counted is None else self.counted[0]
+
+    @property
+    def response_tokens(self) -> int:
+        """How many tokens were written."""
+        return len(self.response_ids) if self.counted is None else self.counted[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Decision:
     `action` is None when the reply held none: the environment is then stepped with the empty
     string, never with text the parser rejected. `overflow` says that the prompt did not fit, so
     nothing was asked. `error` says why the policy could not answer: the episode then ends as an
-    ERROR with that cause.
+    ERROR with that cause. `counted` is that of the reply.
     """
 
     action: str | None
@@ -47,6 +47,7 @@ class Decision:
     cuts: tuple[str, ...] = ()
     overflow: bool = False
     error: str | None = None
+    counted: tuple[int, int] | None = None
 
 
 class Agent(Protocol):

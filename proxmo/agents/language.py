@@ -38,16 +38,24 @@ class LanguageAgent:
         self.max_new_tokens = max_new_tokens
         # Whether the policy answers one by one, so that episodes need not wait for each other.
         self.concurrent = bool(getattr(policy, "concurrent", False))
+        # Tokens of all replies so far.
+        self.sampled_tokens = 0
         # A tokenizer sets its truncation on every call and panics when two threads do so.
-        self._building = threading.Lock()
+        self._lock = threading.Lock()
+
+    def abandon(self) -> None:
+        """Gives up what the policy is being asked, if it can."""
+        getattr(self.policy, "abandon", lambda: None)()
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Builds prompts, samples, parses; a prompt over its budget gives an overflow decision."""
-        with self._building:
+        with self._lock:
             prompts = [self.builder.build(s.view) for s in situations]
         asked = [i for i, prompt in enumerate(prompts) if Cut.OVER_BUDGET not in prompt.cuts]
         seeds = own_seeds([situations[i] for i in asked])
         replies = self.ask([prompts[i] for i in asked], seed=seed, seeds=seeds)
+        with self._lock:
+            self.sampled_tokens += sum(len(reply.ids) for reply in replies)
         decisions = [
             Decision(None, valid=False, reason="overflow", overflow=True) for _ in situations
         ]
@@ -71,6 +79,7 @@ class LanguageAgent:
                 logprobs=reply.logprobs,
                 weight_version=reply.weight_version,
                 cuts=tuple(cut.value for cut in prompts[i].cuts),
+                counted=reply.counted,
             )
         return decisions
 

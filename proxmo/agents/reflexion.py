@@ -62,8 +62,13 @@ class ReflexionAgent:
         self.actor = actor
         self.builder = builder
         self.trials = trials
+        self.concurrent = actor.concurrent
         # By task, member and the trial they are for.
         self._notes: dict[tuple[str, int, int], tuple[str, ...]] = {}
+
+    def abandon(self) -> None:
+        """Gives up what the policy is being asked, if it can."""
+        self.actor.abandon()
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Decides as the actor does that remembers the notes of the task."""

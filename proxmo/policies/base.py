@@ -13,7 +13,8 @@ class Reply:
 
     `finish_reason` is "stop" when the model ended its turn (the end token is then the last of
     `ids`) and "length" when it was cut. `text` is the reply without special tokens. Policies behind
-    an API know text only: `ids` and `logprobs` are empty. `error` says why there is no reply.
+    an API know text only: `ids` and `logprobs` are empty, and `counted` holds the number of prompt
+    and reply tokens, if the server tells it. `error` says why there is no reply.
     """
 
     ids: tuple[int, ...]
@@ -22,6 +23,7 @@ class Reply:
     finish_reason: str
     weight_version: int
     error: str | None = None
+    counted: tuple[int, int] | None = None
 
 
 class Policy(Protocol):

@@ -11,6 +11,7 @@ import ipaddress
 import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -60,10 +61,16 @@ class OpenAIPolicy:
         prices: of its tokens, for `usage.cost`.
         rng: draws the jitter of the pauses.
 
+    Attributes:
+        usage: what was asked for so far, notes and failures included.
+
     Raises:
         UsageError: there is no API key and the server is not a local one.
         MissingDependencyError: the package `openai` is not installed.
     """
+
+    # `reply` may be called from many threads.
+    concurrent = True
 
     def __init__(
         self,
@@ -82,6 +89,7 @@ class OpenAIPolicy:
         self._rng = rng or np.random.default_rng(0)
         self._key = _api_key(self.base_url)
         self._answered = False
+        self._pending: set[Future[list[Reply]]] = set()
         self._gate = Gate(self.limits.rate)
         self._slots = asyncio.Semaphore(self.limits.workers)
         self._client = self._connect()
@@ -126,11 +134,18 @@ class OpenAIPolicy:
             "max_completion_tokens" if self.base_url == _OFFICIAL else "max_tokens": max_new_tokens,
         }
         asked = asyncio.run_coroutine_threadsafe(self._ask_all(messages, settings), self._loop)
+        self._pending.add(asked)
         try:
             return asked.result()
-        except BaseException:
+        finally:
+            # Cancels nothing that is done: it matters when Ctrl-C broke the waiting off.
             asked.cancel()
-            raise
+            self._pending.discard(asked)
+
+    def abandon(self) -> None:
+        """Cancels every request that is in flight or waits; its `reply` raises CancelledError."""
+        for one in list(self._pending):
+            one.cancel()
 
     def close(self) -> None:
         """Ends the connections; the policy cannot be asked any more."""
@@ -198,7 +213,8 @@ class OpenAIPolicy:
         self.usage += Usage.of_reply(counts, self.prices)
         if not text and reason != "length":
             raise UnusableReplyError(f"it is empty (finish_reason {reason!r})")
-        return Reply((), (), text, "length" if reason == "length" else "stop", 0)
+        ended = "length" if reason == "length" else "stop"
+        return Reply((), (), text, ended, 0, counted=counts)
 
     def _pause(self, attempt: int, failure: Failure) -> float | None:
         """Seconds until the next try; None: longer than anybody wants to wait."""

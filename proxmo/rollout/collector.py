@@ -37,7 +37,8 @@ class Collector:
 
     Args:
         pool: where environments come from.
-        agent: who decides; one whose `concurrent` is true is asked from many threads at once.
+        agent: who decides; one whose `concurrent` is true is asked from many threads at once, and
+            told to `abandon` what is pending, if it can, when the play breaks off.
         invalid_penalty: subtracted from a step's reward when its action is not valid.
         timeout_s: seconds an episode may last; None: no limit.
         retries: how often an episode that ended in an ERROR is played again.
@@ -54,6 +55,8 @@ class Collector:
     ) -> None:
         self.agent = agent
         self.retries = retries
+        # Failed episodes that were played again, so far.
+        self.replayed = 0
         self.player = Player(pool, invalid_penalty=invalid_penalty, timeout_s=timeout_s)
 
     def play(
@@ -158,6 +161,7 @@ class Collector:
         finally:
             # Reached early only by what makes every further step pointless.
             stop.set()
+            getattr(self.agent, "abandon", lambda: None)()
             threads.shutdown(wait=True, cancel_futures=True)
 
     def _play_one(self, place: _Place, seed: tuple[int, ...], stop: threading.Event) -> Episode:
@@ -188,6 +192,7 @@ class Collector:
                 )
             else:
                 over.append(episode)
+        self.replayed += len(again)
         if not over or not isinstance(self.agent, RetryingAgent):
             return over, again
         settled = list(zip(over, self.agent.settle(over, seed=seed), strict=True))

@@ -142,6 +142,7 @@ class Player:
                 reason=decision.reason,
                 reward=reward - (0.0 if decision.valid else self.invalid_penalty),
                 weight_version=decision.weight_version,
+                counted=decision.counted,
             )
         )
         episode.history.append(Turn(episode.observation, decision.action or "", decision.response))

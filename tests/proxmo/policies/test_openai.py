@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
@@ -20,7 +21,7 @@ from tests.fakes import Answer, StubApi, stub_api
 
 pytest.importorskip("openai", reason="needs the extra api")
 
-QUICK: dict[str, Any] = {"attempts": 3, "backoff_s": 0.001, "timeout_s": 5.0}
+QUICK: dict[str, Any] = {"attempts": 3, "backoff_s": 0.001, "timeout_s": 60.0}
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +139,7 @@ def test_a_pause_of_an_hour_is_not_waited_for():
     with asked_at(lambda *_: answer) as (policy, api):
         before = time.monotonic()
         assert "429" in (say(policy)[0].error or "")
-        assert time.monotonic() - before < 2
+        assert time.monotonic() - before < 60
         assert len(api.requests) == 1
 
 
@@ -181,11 +182,11 @@ def test_a_bad_request_is_not_repeated():
 
 @pytest.mark.parametrize("trickle", [True, False])
 def test_a_reply_that_does_not_end_in_time_is_given_up(trickle: bool):
-    slow = Answer("x", trickle_s=0.02) if trickle else Answer("x", delay_s=1.0)
+    slow = Answer("x", trickle_s=0.1) if trickle else Answer("x", delay_s=30.0)
     with asked_at(lambda *_: slow, timeout_s=0.2, attempts=2) as (policy, api):
         before = time.monotonic()
         assert "in time (asked 2 times)" in (say(policy)[0].error or "")
-        assert time.monotonic() - before < 1.5
+        assert time.monotonic() - before < 10
         assert len(api.requests) == 2
 
 
@@ -215,3 +216,16 @@ def test_a_server_elsewhere_needs_a_key(monkeypatch: pytest.MonkeyPatch):
         assert api.keys == ["Bearer secret"]
     with pytest.raises(UsageError, match="base URL"):
         OpenAIPolicy("m", base_url="localhost:8000")
+
+
+def test_what_is_abandoned_ends_at_once():
+    with asked_at(lambda *_: Answer("x", delay_s=30.0)) as (policy, api):
+        before = time.monotonic()
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(say, policy)
+            while not api.requests:
+                time.sleep(0.01)
+            policy.abandon()
+            with pytest.raises(CancelledError):
+                asked.result()
+        assert time.monotonic() - before < 20
