@@ -36,6 +36,7 @@ gymnasium.register(
 gymnasium.register(
     id="WebShop-v0",
     entry_point="proxmo_envs.webshop.env:WebShopEnv",
+    vector_entry_point="proxmo_envs.webshop.vector:WebShopVectorEnv",
     # As in the experiments with the original.
     max_episode_steps=15,
 )

@@ -138,7 +138,10 @@ class WebShopEnv(gymnasium.Env[str, str]):
         )
         self._ids = self._source.ids(split)
         if not self._ids:
-            raise InvalidOptionError(f"split {split!r} of {data!r} has no {goals} goals")
+            raise InvalidOptionError(
+                f"split {split!r} of {data or 'bundled'!r} has no {goals} goals; in the profile "
+                "'original' the first 500 are for test, the next 1,000 for validation"
+            )
         self.split = split
         self.observation_mode = observation_mode
         self.render_mode = render_mode

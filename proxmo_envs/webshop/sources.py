@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, get_args, overload
+from typing import Protocol, get_args, overload
 
 from proxmo_envs.errors import (
     DataNotFoundError,
@@ -15,6 +15,7 @@ from proxmo_envs.errors import (
     quote,
     unknown,
 )
+from webshop_server.bundled import DIFFICULTIES
 from webshop_server.errors import ShopError, UnknownGoalError
 from webshop_server.goals import Kind, Profile, Split, content_hash
 from webshop_server.session import Outcome, Session
@@ -74,9 +75,11 @@ def open_source(
 
     Raises InvalidOptionError and DataNotFoundError.
     """
+    difficulty = "default" if difficulty is None else difficulty
     for name, value, known in (
         ("goals", goals, get_args(Kind)),
         ("profile", profile, get_args(Profile)),
+        ("difficulty", difficulty, DIFFICULTIES),
     ):
         if value not in known:
             raise InvalidOptionError(unknown(name, value, known))
@@ -84,15 +87,14 @@ def open_source(
         from proxmo_envs.webshop.remote import RemoteShop
 
         return RemoteShop(base_url, goals=goals, profile=profile)
-    kwargs: dict[str, Any] = {} if difficulty is None else {"difficulty": difficulty}
     try:
         shop = Shop.open(
             None if data is None else os.fspath(data),
             goals=goals,  # type: ignore[arg-type]
             profile=profile,  # type: ignore[arg-type]
+            difficulty=difficulty,
             show_attributes=show_attributes,
             title_nouns=None if title_nouns is None else os.fspath(title_nouns),
-            **kwargs,
         )
     except ShopError as error:
         raise DataNotFoundError(str(error)) from error
