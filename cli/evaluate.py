@@ -1,11 +1,11 @@
-"""`proxmo eval`: success on a fixed set of tasks, with its interval, in total and by task type."""
+"""`proxmo eval`: success on a panel of tasks, with its interval, in total and by task type."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +16,18 @@ from .failures import DONE, FAILED, INCOMPLETE, debug_option
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation
+    from proxmo.reporting.listener import Listener
 
 _DEFAULT_ENV = "ALFWorld-v0"
 _DEFAULT_SPLIT = "valid_unseen"
+
+
+def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
+    """Read `0,1,2`."""
+    try:
+        return tuple(int(number) for number in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not of the form 0 or 0,1,2") from None
 
 
 @click.command("eval")
@@ -29,8 +38,13 @@ _DEFAULT_SPLIT = "valid_unseen"
     help="A checkpoint, or a run directory for its latest one.",
 )
 @click.option("--policy", metavar="NAME", help="expert or random, instead of a checkpoint.")
+@click.option(
+    "--panel",
+    metavar="P",
+    help="Tasks to play: a name that `proxmo panels` lists, or a panel file.",
+)
 @click.option("--env", metavar="ID", help="Environment  [that of the checkpoint]")
-@click.option("--split", metavar="S", help="Tasks to play  [that of the checkpoint]")
+@click.option("--split", metavar="S", help="Split to choose tasks from  [that of the checkpoint]")
 @click.option("--data", metavar="PATH", help="Where the tasks come from  [as in training]")
 @click.option(
     "--episodes", type=click.IntRange(min=1), metavar="N", help="Tasks to play  [as in training]"
@@ -41,68 +55,102 @@ _DEFAULT_SPLIT = "valid_unseen"
     metavar="T",
     help="Sampling temperature, 0 is greedy  [as in training]",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="Seed  [0]")
 @click.option(
-    "--batch",
+    "--seeds",
+    "--seed",
+    metavar="N,N",
+    default="0",
+    callback=_seeds,
+    help="Seeds of the player's draws; each plays every task  [0]",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(min=1),
+    metavar="K",
+    default=1,
+    help="Episodes per task and seed, for pass@k  [1]",
+)
+@click.option(
+    "--workers",
     type=click.IntRange(min=1),
     default=64,
     metavar="N",
-    help="Episodes played at the same time  [64]",
+    help="Episodes played at the same time; does not change the results  [64]",
+)
+@click.option(
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Keep results and transcripts; the same command continues what was interrupted.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @debug_option
 def command(
     checkpoint: Path | None,
     policy: str | None,
+    panel: str | None,
     env: str | None,
     split: str | None,
     data: str | None,
     episodes: int | None,
     temperature: float | None,
-    seed: int,
-    batch: int,
     as_json: bool,
+    **options: Any,
 ) -> int:
     """Measure the success of a checkpoint, the expert or a random player.
 
-    The environment and the prompt of a checkpoint are those it was trained with.
+    Each task of the panel is played once per seed and trial. Without --panel the tasks are
+    --episodes of --split, always the same ones. The environment and the prompt of a checkpoint are
+    those it was trained with. Exit code 3: some episodes ended in an error and are not scored; with
+    --out the same command plays them again.
     """
     if (checkpoint is None) == (policy is None):
         raise UsageError("give either --checkpoint DIR or --policy expert|random")
     if policy is not None and temperature is not None:
         raise UsageError("--temperature belongs to --checkpoint; a --policy does not sample text")
+    choice = {"env": env, "split": split, "episodes": episodes}
+    given = [f"--{name}" for name, value in choice.items() if value is not None]
+    if panel is not None and given:
+        raise UsageError(f"--panel says which tasks are played; leave {', '.join(given)} out")
     with progress(f"proxmo eval · {policy or checkpoint}", keep=False) as listener:
-        if checkpoint is not None:
-            from proxmo.evaluation import evaluate_checkpoint
+        listener.phase("loading", text=panel or "")
+        from proxmo.evaluation import evaluate_checkpoint, evaluate_policy, open_panel
 
-            evaluation = evaluate_checkpoint(
-                checkpoint,
-                env=env,
-                split=split,
-                data=data,
-                episodes=episodes,
-                temperature=temperature,
-                seed=seed,
-                batch_size=batch,
-                listener=listener,
-            )
+        options["listener"] = listener
+        if panel is not None:
+            options["panel"] = open_panel(panel, data)
         else:
-            from proxmo.evaluation import evaluate_policy
-
-            evaluation = evaluate_policy(
-                policy or "",
-                env=env or _DEFAULT_ENV,
-                split=split or _DEFAULT_SPLIT,
-                data=data,
-                episodes=episodes,
-                seed=seed,
-                batch_size=batch,
-                listener=listener,
-            )
-    _print(evaluation, as_json=as_json)
-    if not evaluation.errors:
+            options |= {**choice, "data": data}
+        with _Kept(options["out"], listener):
+            if checkpoint is not None:
+                options["temperature"] = temperature
+                result = evaluate_checkpoint(checkpoint, **options)
+            else:
+                if panel is None:
+                    options["env"] = env or _DEFAULT_ENV
+                    options["split"] = split or _DEFAULT_SPLIT
+                result = evaluate_policy(policy or "", **options)
+    _print(result, as_json=as_json)
+    if result.complete:
         return DONE
-    return INCOMPLETE if evaluation.episodes else FAILED
+    return INCOMPLETE if result.episodes else FAILED
+
+
+class _Kept:
+    """Says what is left of an evaluation that does not come to its end."""
+
+    def __init__(self, out: Path | None, listener: Listener) -> None:
+        self._out = out
+        self._listener = listener
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._out is not None and (self._out / "results.jsonl").exists():
+            self._listener.message(
+                f"what was played is kept in {self._out}; the same command goes on"
+            )
 
 
 def _print(evaluation: Evaluation, *, as_json: bool) -> None:

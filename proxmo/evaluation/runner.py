@@ -1,74 +1,134 @@
-"""Evaluation: every task of a panel once, success with its interval, errors apart from losses."""
+"""Evaluation: every task of a panel, by every seed, as often as asked; errors apart from losses."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-import proxmo_envs
 from proxmo.agents.base import Agent
-from proxmo.config import EnvConfig
+from proxmo.config import Config, EnvConfig
 from proxmo.errors import UsageError
-from proxmo.evaluation.statistics import wilson_interval
+from proxmo.evaluation.panels import Panel, make_panel
+from proxmo.evaluation.players import Player, checkpoint_player, policy_player
+from proxmo.evaluation.results import EvaluationDirectory, Result
+from proxmo.evaluation.summary import Evaluation, summarise
+from proxmo.reporting.formats import percent
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
-from proxmo.types import Episode, Outcome
+from proxmo.types import Episode
 
 # Parts the draws of an evaluation from those of the training with the same seed.
 EVALUATION = 3
+# Episodes in flight: enough for a language model to be asked for many replies at once.
+WORKERS = 128
 
 
-@dataclass(frozen=True, slots=True)
-class TypeResult:
-    """Success among some episodes; `low` and `high` bound it with 95 % confidence (Wilson)."""
+def evaluate(
+    player: Player,
+    panel: Panel,
+    *,
+    seeds: Sequence[int] = (0,),
+    trials: int = 1,
+    workers: int = WORKERS,
+    out: Path | None = None,
+    listener: Listener | None = None,
+) -> Evaluation:
+    """Plays a panel; the draws of an episode depend on seed, task and trial alone.
 
-    episodes: int
-    wins: int
-    success_rate: float
-    low: float
-    high: float
+    Args:
+        player: who plays.
+        panel: which tasks.
+        seeds: of the player's draws; each plays the whole panel.
+        trials: episodes per task and seed, for pass@k.
+        workers: episodes in flight at once; the results do not depend on it.
+        out: directory that keeps results and transcripts. Where it holds some of this evaluation,
+            only what is missing or ended in an error is played.
+        listener: told about the progress.
 
-    @classmethod
-    def of(cls, wins: int, episodes: int) -> TypeResult:
-        """Computes rate and interval."""
-        low, high = wilson_interval(wins, episodes)
-        return cls(episodes, wins, wins / max(episodes, 1), low, high)
+    Raises:
+        UsageError: seeds that are not different, options that fit no environment, or an `out` that
+            holds something else.
+        DataError: `out` cannot be written or read.
+    """
+    if not seeds or len(set(seeds)) != len(seeds) or min(seeds) < 0:
+        raise UsageError(f"seeds are {list(seeds)}; expected different numbers from 0 on")
+    if trials < 1 or workers < 1:
+        raise UsageError(f"trials is {trials} and workers is {workers}; expected at least 1")
+    kept = None
+    with ExitStack() as stack:
+        pool = stack.enter_context(closing(EnvPool(panel.env, **player.env_options)))
+        # Options that fit no environment are an error of the request, not of every episode.
+        pool.give_back(pool.take())
+        if out is not None:
+            settings = _settings(player, panel, seeds, trials)
+            kept = stack.enter_context(EvaluationDirectory(out, panel, settings))
+        game = _Game(panel, Collector(pool, player.agent), kept, listener or Listener())
+        for seed in seeds:
+            game.play(seed, trials, workers, total=len(panel.tasks) * len(seeds) * trials)
+        evaluation = summarise(game.results, panel, seeds=seeds, trials=trials)
+        if kept is not None:
+            kept.finish(evaluation.to_json())
+    return evaluation
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
-    """The result on one panel: `episodes` were scored, `errors` could not be."""
+def _settings(player: Player, panel: Panel, seeds: Sequence[int], trials: int) -> dict[str, Any]:
+    """What results depend on; the tasks by the hash of their panel."""
+    world = {"id": panel.env.id, "max_steps": panel.env.max_steps, "kwargs": panel.env.kwargs}
+    about = {"name": panel.name, "split": panel.split, "hash": panel.hash}
+    return {
+        "panel": about,
+        "env": world,
+        "player": player.to_json(),
+        "seeds": list(seeds),
+        "trials": trials,
+    }
 
-    env_id: str
-    split: str
-    manifest_hash: str
-    episodes: int
-    wins: int
-    errors: int
-    success_rate: float
-    low: float
-    high: float
-    mean_score: float
-    mean_length: float
-    invalid_action_share: float
-    by_task_type: dict[str, TypeResult]
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data, ready for `json.dumps`."""
-        return dataclasses.asdict(self)
+class _Game:
+    """The play of one evaluation; `results` holds those that are kept already, and the new ones."""
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Evaluation:
-        """The inverse of `to_json`."""
-        kinds = {kind: TypeResult(**result) for kind, result in data["by_task_type"].items()}
-        return cls(**{**data, "by_task_type": kinds})
+    def __init__(
+        self,
+        panel: Panel,
+        collector: Collector,
+        kept: EvaluationDirectory | None,
+        listener: Listener,
+    ) -> None:
+        self.panel = panel
+        self.collector = collector
+        self.kept = kept
+        self.listener = listener
+        self.results: list[Result] = [] if kept is None else list(kept.results)
+
+    def play(self, seed: int, trials: int, workers: int, *, total: int) -> None:
+        """Plays with one seed what is not there yet."""
+        place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
+        self.collector.play(
+            list(self.panel.tasks),
+            group_size=trials,
+            seed=(seed, EVALUATION),
+            max_live=workers,
+            own_seeds=True,
+            done={(place[r.task_id], r.trial) for r in self.results if r.seed == seed},
+            on_end=partial(self._end, seed),
+            progress=lambda *_: self._tell(total),
+        )
+
+    def _end(self, seed: int, episode: Episode) -> None:
+        result = Result.of(episode, seed)
+        self.results.append(result)
+        if self.kept is not None:
+            self.kept.add(result, episode)
+
+    def _tell(self, total: int) -> None:
+        scored = [r for r in self.results if r.scored]
+        text = f"success {percent(sum(r.won for r in scored) / len(scored))}" if scored else ""
+        self.listener.phase("evaluating", done=len(self.results), total=total, text=text)
 
 
 def evaluate_agent(
@@ -78,105 +138,65 @@ def evaluate_agent(
     split: str,
     episodes: int | None = None,
     seed: int = 0,
-    batch_size: int = 128,
+    workers: int = WORKERS,
     listener: Listener | None = None,
     **env_options: Any,
 ) -> Evaluation:
-    """Plays the tasks of a split with an agent.
+    """Plays tasks of a split once, as training does for its validation.
 
     Args:
         agent: who plays.
         env: the world; its split is replaced by `split`.
         split: which tasks.
-        episodes: play that many tasks (a fixed random choice, the same for every agent, seed and
-            run); None plays all.
+        episodes: play that many (see `make_panel`); None plays all.
         seed: of the agent's own draws.
-        batch_size: episodes in flight at once.
+        workers: episodes in flight at once.
         listener: told about the progress.
         env_options: further keyword arguments of the environment.
     """
-    env = dataclasses.replace(env, split=split)
-    tasks = proxmo_envs.task_set(env.id, split, env.data, **env.kwargs)
-    chosen = _panel(tasks.ids, episodes)
-    listener = listener or Listener()
-    with closing(EnvPool(env, **env_options)) as pool:
-        # Options that fit no environment are an error of the request, not of every episode.
-        pool.give_back(pool.take())
-        played = Collector(pool, agent).play(
-            chosen,
-            seed=(seed, EVALUATION),
-            max_live=batch_size,
-            progress=lambda done, total: listener.phase("evaluating", done=done, total=total),
-        )
-    return summarise(played, env_id=env.id, split=split, manifest_hash=tasks.manifest_hash)
-
-
-def _panel(ids: Sequence[str], episodes: int | None) -> list[str]:
-    """The first `episodes` of a fixed shuffle, by id: a smaller panel lies in every larger one."""
-    if episodes is None or episodes >= len(ids):
-        return list(ids)
-    if episodes < 1:
-        raise UsageError(f"episodes is {episodes}; expected at least 1")
-    return [ids[i] for i in sorted(np.random.default_rng(0).permutation(len(ids))[:episodes])]
-
-
-def summarise(
-    played: Sequence[Episode], *, env_id: str, split: str, manifest_hash: str
-) -> Evaluation:
-    """Counts wins by task type; ERROR episodes are left out of every rate."""
-    scored = [e for e in played if e.outcome is not Outcome.ERROR]
-    steps = [s for e in scored for s in e.steps]
-    kinds: dict[str, list[bool]] = {}
-    for episode in scored:
-        kinds.setdefault(episode.task_type, []).append(episode.won)
-    overall = TypeResult.of(sum(e.won for e in scored), len(scored))
-    return Evaluation(
-        env_id=env_id,
-        split=split,
-        manifest_hash=manifest_hash,
-        episodes=overall.episodes,
-        wins=overall.wins,
-        errors=len(played) - len(scored),
-        success_rate=overall.success_rate,
-        low=overall.low,
-        high=overall.high,
-        mean_score=float(np.mean([e.score for e in scored])) if scored else 0.0,
-        mean_length=float(np.mean([len(e.steps) for e in scored])) if scored else 0.0,
-        invalid_action_share=sum(not s.valid for s in steps) / max(len(steps), 1),
-        by_task_type={
-            kind: TypeResult.of(sum(won), len(won)) for kind, won in sorted(kinds.items())
-        },
-    )
+    panel = make_panel(env, [split], episodes=episodes)
+    player = Player(agent, "-", "-", env_options=env_options)
+    return evaluate(player, panel, seeds=[seed], workers=workers, listener=listener)
 
 
 def evaluate_checkpoint(
     checkpoint: Path,
     *,
+    panel: Panel | None = None,
     env: str | None = None,
     split: str | None = None,
     data: str | None = None,
     episodes: int | None = None,
     temperature: float | None = None,
-    seed: int = 0,
-    batch_size: int = 128,
     device: str = "auto",
     listener: Listener | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Evaluates a checkpoint, or the latest of a run, as it was trained.
 
-    Every argument that is None is taken from the checkpoint.
+    Every argument that is None is taken from the checkpoint; a `panel` replaces `env`, `split`,
+    `data` and `episodes`. `options` are those of `evaluate`.
 
     Raises:
         CheckpointError: when the directory is not a checkpoint.
     """
-    from proxmo.agents.language import LanguageAgent
-    from proxmo.agents.prompts import PromptBuilder
-    from proxmo.config_loading import from_table
-    from proxmo.policies.transformers import TransformersPolicy, load_model
-    from proxmo.training.checkpoint import read_checkpoint
+    if listener is not None:
+        listener.phase("loading", text=str(checkpoint))
+    player, config = checkpoint_player(checkpoint, temperature=temperature, device=device)
+    if panel is None:
+        panel = checkpoint_panel(config, env=env, split=split, data=data, episodes=episodes)
+    return evaluate(player, panel, listener=listener, **options)
 
-    found = read_checkpoint(Path(checkpoint))
-    config = from_table(found.settings["config"])
+
+def checkpoint_panel(
+    config: Config,
+    *,
+    env: str | None = None,
+    split: str | None = None,
+    data: str | None = None,
+    episodes: int | None = None,
+) -> Panel:
+    """The validation tasks of a training run; every argument that is None is the run's own."""
     world = config.env
     if env is not None and env.rpartition(":")[2] != world.id.rpartition(":")[2]:
         world = EnvConfig(id=env)
@@ -186,54 +206,27 @@ def evaluate_checkpoint(
     if data is not None:
         # The step limit and the options were those of the games trained on.
         world = EnvConfig(id=world.id, data=data)
-    listener = listener or Listener()
-    listener.phase("loading", text=str(found.path))
-    model, tokenizer = load_model(str(found.path), device=device, dtype=config.model.dtype)
-    agent = LanguageAgent(
-        TransformersPolicy(model, tokenizer),
-        PromptBuilder(config.prompt, tokenizer),
-        style=config.prompt.style,
-        temperature=config.eval.temperature if temperature is None else temperature,
-        max_new_tokens=config.sampling.max_new_tokens,
-    )
-    return evaluate_agent(
-        agent,
-        world,
-        split=split or config.eval.split,
-        episodes=episodes if episodes is not None else config.eval.episodes,
-        seed=seed,
-        batch_size=batch_size,
-        listener=listener,
-    )
+    episodes = episodes if episodes is not None else config.eval.episodes
+    return make_panel(world, [split or config.eval.split], episodes=episodes)
 
 
 def evaluate_policy(
     policy: str,
     *,
+    panel: Panel | None = None,
     env: str = "ALFWorld-v0",
     split: str = "valid_unseen",
     data: str | None = None,
     episodes: int | None = None,
-    seed: int = 0,
-    batch_size: int = 128,
-    listener: Listener | None = None,
-    **kwargs: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Evaluation:
-    """Evaluates the environment's "expert" or a "random" player; `kwargs` go to the environment."""
-    from proxmo.agents.scripted import ExpertAgent, RandomAgent
-    from proxmo.errors import UnknownNameError
+    """Evaluates the environment's "expert" or a "random" player.
 
-    agents: dict[str, Agent] = {"expert": ExpertAgent(), "random": RandomAgent()}
-    if policy not in agents:
-        raise UnknownNameError("policy", policy, agents)
-    options = {"expert_action": True} if policy == "expert" else {}
-    return evaluate_agent(
-        agents[policy],
-        EnvConfig(id=env, data=data, kwargs=kwargs),
-        split=split,
-        episodes=episodes,
-        seed=seed,
-        batch_size=batch_size,
-        listener=listener,
-        **options,
-    )
+    A `panel` replaces `env`, `split`, `data`, `episodes` and `kwargs`, the environment's keyword
+    arguments. `options` are those of `evaluate`.
+    """
+    if panel is None:
+        world = EnvConfig(id=env, data=data, kwargs=dict(kwargs or {}))
+        panel = make_panel(world, [split], episodes=episodes)
+    return evaluate(policy_player(policy), panel, **options)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from proxmo.errors import DataError
+from proxmo.files import replace_text
 
 
 class JsonlSink:
@@ -37,7 +38,7 @@ class JsonlSink:
         if not self.path.exists():
             return
         rows = [row for row in read_rows(self.path) if row["iteration"] <= iteration]
-        _replace(self.path, (json.dumps(row) + "\n" for row in rows))
+        replace_text(self.path, "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -76,13 +77,3 @@ def _cut_unfinished_row(path: Path) -> None:
     end = content.rfind(b"\n") + 1
     if end < len(content):
         os.truncate(path, end)
-
-
-def _replace(path: Path, lines: Iterable[str]) -> None:
-    """Write a file anew so that at any moment the old or the new one is there, whole."""
-    temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.writelines(lines)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)

@@ -8,11 +8,14 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from proxmo.reporting.formats import interval, percent
+from proxmo.reporting.formats import count, interval, percent
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, TypeResult
     from proxmo.training.loop import Run
+
+# How many different causes of errors are listed.
+_CAUSES = 5
 
 
 def evaluation_table(evaluation: Evaluation, *, plain: bool) -> Table:
@@ -32,13 +35,27 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
     """List what the result was measured on and what else was seen."""
     facts = {
         "environment": f"{evaluation.env_id}, split {evaluation.split}",
-        "manifest": evaluation.manifest_hash,
+        "panel": f"{evaluation.panel}, {evaluation.tasks} tasks, sha256 {evaluation.panel_hash}",
         "mean score": f"{evaluation.mean_score:.3f}",
         "mean length": f"{evaluation.mean_length:.1f} steps",
         "invalid actions": percent(evaluation.invalid_action_share),
     }
+    if (seeds := evaluation.seeds) is not None:
+        facts[f"{len(seeds.success_rates)} seeds"] = (
+            f"mean {percent(seeds.mean)} {interval(seeds.low, seeds.high)}, "
+            f"standard deviation {100 * seeds.sd:.1f}, "
+            + ", ".join(f"seed {s}: {percent(rate)}" for s, rate in seeds.success_rates.items())
+        )
+    if evaluation.pass_at:
+        facts["pass@k"] = ", ".join(f"{k}: {percent(v)}" for k, v in evaluation.pass_at.items())
+    if evaluation.response_tokens:
+        facts["tokens"] = (
+            f"{count(evaluation.prompt_tokens)} read, {count(evaluation.response_tokens)} written"
+        )
     if evaluation.errors:
-        facts["not scored"] = f"{evaluation.errors} episodes ended in an error"
+        commonest = list(evaluation.error_causes.items())[:_CAUSES]
+        causes = "; ".join(f"{cause} ({n})" for cause, n in commonest)
+        facts["not scored"] = f"{evaluation.errors} episodes ended in an error: {causes}"
     return _facts(facts)
 
 

@@ -24,7 +24,8 @@ from filelock import FileLock, Timeout
 from proxmo.config import Config
 from proxmo.config_loading import dump_toml
 from proxmo.errors import CheckpointError, DataError, UsageError
-from proxmo.evaluation.runner import Evaluation
+from proxmo.evaluation import Evaluation
+from proxmo.files import replace_text
 from proxmo.reporting.sinks import JsonlSink
 from proxmo.training.checkpoint import STATE_FILE, write_directory
 from proxmo.types import Episode, Outcome
@@ -238,13 +239,3 @@ def _episode_rows(episodes: Sequence[Episode], credit: Credit) -> list[dict[str,
 def _copy_files(source: Path, target: Path) -> None:
     for path in sorted(source.iterdir()):
         shutil.copy(path, target / path.name)
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Writes a text file so that at any moment the old or the new one is there, whole."""
-    partial = path.with_name(path.name + ".new")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

@@ -115,16 +115,26 @@ def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> SimpleNamesp
     facts: dict[str, Any] = {
         "env_id": "ALFWorld-v0",
         "split": "valid_unseen",
-        "manifest_hash": "sha256:0123abcd",
+        "panel": "alfworld-valid-unseen",
+        "panel_hash": "0123abcd",
+        "tasks": 10,
         "errors": errors,
+        "error_causes": {"TimeoutError: no answer": errors} if errors else {},
         "mean_score": rate,
         "mean_length": 11.5,
         "invalid_action_share": 0.031,
+        "prompt_tokens": 47_120,
+        "response_tokens": 900,
         **result(round(rate * episodes), episodes),
     }
     types = {"heat": result(1, 4), "cool": result(3, 4)}
     return SimpleNamespace(
         **facts,
         by_task_type={name: SimpleNamespace(**one) for name, one in types.items()},
+        seeds=SimpleNamespace(
+            success_rates={"0": 0.25, "7": 0.75}, mean=0.5, sd=0.354, low=0.0, high=1.0
+        ),
+        pass_at={"1": 0.5, "3": 0.875},
+        complete=not errors,
         to_json=lambda: {**facts, "by_task_type": types},
     )

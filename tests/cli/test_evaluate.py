@@ -25,6 +25,10 @@ class Library:
         arguments["listener"].phase("evaluating", done=1, total=10)
         return self.result
 
+    def open_panel(self, name: str, data: str | None) -> str:
+        self.calls.append(("panel", name, {"data": data, "listener": None}))
+        return f"panel {name}"
+
     def evaluate_policy(self, policy: str, **arguments: Any) -> SimpleNamespace:
         self.calls.append(("policy", policy, arguments))
         return self.result
@@ -52,15 +56,18 @@ def test_a_checkpoint_alone_is_enough(proxmo, library):
         "data": None,
         "episodes": None,
         "temperature": None,
-        "seed": 0,
-        "batch_size": 64,
+        "seeds": (0,),
+        "trials": 1,
+        "workers": 64,
+        "out": None,
     }
 
 
 def test_the_flags_reach_the_library(proxmo, library):
     proxmo(
         *("eval", "--checkpoint", "run", "--env", "E-v0", "--split", "train", "--data", "d"),
-        *("--episodes", "5", "--temperature", "0", "--seed", "3", "--batch", "8"),
+        *("--episodes", "5", "--temperature", "0", "--seeds", "3,1", "--workers", "8"),
+        *("--trials", "4", "--out", "results"),
     )
     assert without_listener(library.calls[0][2]) == {
         "env": "E-v0",
@@ -68,8 +75,10 @@ def test_the_flags_reach_the_library(proxmo, library):
         "data": "d",
         "episodes": 5,
         "temperature": 0.0,
-        "seed": 3,
-        "batch_size": 8,
+        "seeds": (3, 1),
+        "trials": 4,
+        "workers": 8,
+        "out": Path("results"),
     }
 
 
@@ -86,8 +95,13 @@ def test_the_table_shows_every_task_type_the_total_and_what_was_played(proxmo, l
     assert ["heat", "4", "1", "25.0", "%", "[12.5,", "62.5]"] in rows
     assert ["cool", "4", "3", "75.0", "%", "[37.5,", "87.5]"] in rows
     assert ["all", "10", "4", "40.0", "%", "[20.0,", "70.0]"] in rows
-    assert ["manifest", "sha256:0123abcd"] in rows
+    assert ["panel", "alfworld-valid-unseen,", "10", "tasks,", "sha256", "0123abcd"] in rows
     assert ["environment", "ALFWorld-v0,", "split", "valid_unseen"] in rows
+    assert ["pass@k", "1:", "50.0", "%,", "3:", "87.5", "%"] in rows
+    assert "2 seeds mean 50.0 % [0.0, 100.0], standard deviation 35.4," in " ".join(
+        next(row for row in rows if row[:2] == ["2", "seeds"])
+    )
+    assert ["tokens", "47", "k", "read,", "900", "written"] in rows
     assert "evaluating" in done.err and "evaluating" not in done.out
 
 
@@ -106,7 +120,7 @@ def test_episodes_that_could_not_be_scored_make_the_result_incomplete(proxmo, li
     library.result = evaluation(0.4, errors=2)
     done = proxmo("eval", "--checkpoint", "run")
     assert done.code == 3
-    assert "2 episodes ended in an error" in done.out
+    assert "2 episodes ended in an error: TimeoutError: no answer (2)" in done.out
     library.result = evaluation(0.0, errors=2, episodes=0)
     assert proxmo("eval", "--checkpoint", "run").code == 1
 
@@ -122,3 +136,37 @@ def test_a_policy_has_no_temperature(proxmo, library):
     done = proxmo("eval", "--policy", "random", "--temperature", "1")
     assert (done.code, library.calls) == (2, [])
     assert "--temperature" in done.error_line
+
+
+def test_a_panel_is_opened_and_replaces_the_choice_of_tasks(proxmo, library):
+    proxmo("eval", "--policy", "random", "--panel", "alfworld-both", "--data", "d")
+    (opened, name, read), (kind, policy, arguments) = library.calls
+    assert (opened, name, read["data"]) == ("panel", "alfworld-both", "d")
+    assert (kind, policy, arguments["panel"]) == ("policy", "random", "panel alfworld-both")
+    assert not {"env", "split", "data", "episodes"} & arguments.keys()
+
+
+@pytest.mark.parametrize("choice", [("--env", "E"), ("--split", "S"), ("--episodes", "3")])
+def test_a_panel_leaves_no_choice_of_tasks(proxmo, library, choice: tuple[str, str]):
+    done = proxmo("eval", "--policy", "random", "--panel", "alfworld-both", *choice)
+    assert (done.code, library.calls) == (2, [])
+    assert f"leave {choice[0]} out" in done.error_line
+
+
+@pytest.mark.parametrize("seeds", ["", "a", "1,", "1.5", "0 1"])
+def test_seeds_are_numbers_with_commas(proxmo, library, seeds: str):
+    done = proxmo("eval", "--policy", "random", "--seeds", seeds)
+    assert (done.code, library.calls) == (2, [])
+    assert "not of the form 0 or 0,1,2" in done.error_line
+
+
+def test_an_interrupted_evaluation_says_where_it_goes_on(proxmo, library, monkeypatch):
+    def interrupted(policy: str, **arguments: Any) -> None:
+        arguments["out"].mkdir()
+        (arguments["out"] / "results.jsonl").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(library, "evaluate_policy", interrupted)
+    done = proxmo("eval", "--policy", "random", "--out", "here")
+    assert done.code == 3
+    assert "what was played is kept in here; the same command goes on" in done.err

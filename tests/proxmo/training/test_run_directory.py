@@ -10,9 +10,10 @@ import pytest
 
 from proxmo.config_loading import load_toml
 from proxmo.errors import CheckpointError, DataError, UsageError
-from proxmo.evaluation.runner import Evaluation, TypeResult
+from proxmo.evaluation import Evaluation, TypeResult
+from proxmo.files import replace_text
 from proxmo.training.checkpoint import STATE_FILE
-from proxmo.training.run_directory import RunDirectory, replace_text
+from proxmo.training.run_directory import RunDirectory
 from tests.fakes import counter_config
 
 CONFIG = counter_config("some/model")
@@ -23,7 +24,10 @@ def evaluation(wins: int) -> Evaluation:
     return Evaluation(
         env_id="Counter-v0",
         split="valid_unseen",
-        manifest_hash="00",
+        panel="counter-valid-unseen-11",
+        panel_hash="00",
+        tasks=11,
+        planned=11,
         episodes=10,
         wins=wins,
         errors=1,
@@ -33,6 +37,8 @@ def evaluation(wins: int) -> Evaluation:
         mean_score=0.5,
         mean_length=3.0,
         invalid_action_share=0.25,
+        prompt_tokens=70,
+        response_tokens=30,
         by_task_type={"even": result},
     )
 

@@ -1,0 +1,236 @@
+"""Panels: named, ordered, hashed lists of tasks, the same for everyone who evaluates.
+
+A panel holds each task once, with the hash of what the task is. Which tasks these are follows from
+their ids alone: not from workers, the file system, or the seeds of an evaluation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+import proxmo_envs
+from proxmo.config import EnvConfig
+from proxmo.config_loading import from_table
+from proxmo.errors import DataError, UnknownNameError, UsageError
+from proxmo.files import replace_text
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# How many tasks an error names.
+_NAMED = 5
+_KEYS = {"name", "hash", "splits", "env", "tasks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Tasks to evaluate on.
+
+    `env` is the world that plays them, `splits` where they are from, `tasks` maps their ids, in
+    order, to the hashes of their contents.
+    """
+
+    name: str
+    env: EnvConfig
+    splits: tuple[str, ...]
+    tasks: Mapping[str, str]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of environment, step limit, ids and contents; where the data lies is no part."""
+        limit = "" if self.env.max_steps is None else f" {self.env.max_steps} steps"
+        lines = [f"{self.env.id.rpartition(':')[2]}{limit}\n"]
+        lines += [f"{task_id} {content}\n" for task_id, content in self.tasks.items()]
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    @property
+    def split(self) -> str:
+        """Where the tasks are from, in one word."""
+        return "+".join(self.splits)
+
+
+def make_panel(
+    env: EnvConfig,
+    splits: Sequence[str] = (),
+    *,
+    name: str | None = None,
+    episodes: int | None = None,
+    seed: int = 0,
+) -> Panel:
+    """Chooses tasks of an environment.
+
+    Args:
+        env: the world and its data.
+        splits: where to choose from; empty takes that of `env`.
+        name: what to call it; None makes one of environment, splits and size.
+        episodes: that many tasks, the first of a fixed shuffle, so that a smaller panel lies in
+            every larger one; None takes all.
+        seed: of that shuffle.
+
+    Raises:
+        UsageError: fewer than one task is asked for.
+        ProxmoEnvError: the environment has no such split or data.
+    """
+    splits = tuple(splits) or (env.split,)
+    env = dataclasses.replace(env, split=splits[0])
+    sets = [_task_set(env, split) for split in splits]
+    where = [(one, index) for one in sets for index in range(len(one))]
+    if episodes is not None and episodes < 1:
+        raise UsageError(f"episodes is {episodes}; expected at least 1")
+    if episodes is not None and episodes < len(where):
+        chosen = np.random.default_rng(seed).permutation(len(where))[:episodes]
+        where = [where[i] for i in sorted(chosen)]
+    tasks = {one.ids[index]: one[index].content_hash for one, index in where}
+    world = env.id.rpartition(":")[2].partition("-v")[0].lower()
+    words = [world, *(split.replace("_", "-") for split in splits), str(len(tasks))]
+    return Panel(name or "-".join(words), env, splits, tasks)
+
+
+def open_panel(name: str, data: str | None = None) -> Panel:
+    """Opens a built-in panel by name, or a panel file, and checks it against the data.
+
+    Args:
+        name: such as "alfworld-valid-unseen" (see `BUILT_IN`), or the path of a TOML file.
+        data: where the tasks come from, in the place of what the panel says.
+
+    Raises:
+        UnknownNameError: there is no such panel.
+        UsageError: the panel needs data that was not named.
+        DataError: the file is no panel, or the data does not hold these tasks; they are named.
+        ProxmoEnvError: the environment has no such split or data.
+    """
+    if name.endswith(".toml") or Path(name).is_file():
+        return _read_panel(Path(name), data)
+    if (found := _GENERATED.fullmatch(name)) is not None:
+        kwargs = {"difficulty": found["difficulty"]} if found["difficulty"] else {}
+        env = EnvConfig(data="generated", kwargs=kwargs)
+        seed = int(found["seed"] or 0)
+        number = int(found["episodes"])
+        return make_panel(env, ["valid_unseen"], name=name, episodes=number, seed=seed)
+    if name not in BUILT_IN:
+        raise UnknownNameError("panel", name, BUILT_IN)
+    known = BUILT_IN[name]
+    if known.needs and data is None and not os.environ.get(known.variable):
+        where = "--data PATH" + (f" or ${known.variable}" if known.variable else "")
+        raise UsageError(f"the panel {name} needs {known.needs}: name it with {where}")
+    env = dataclasses.replace(known.env, data=data if data is not None else known.env.data)
+    panel = make_panel(env, known.splits, name=name, episodes=known.episodes)
+    if known.episodes is not None and len(panel.tasks) != known.episodes:
+        raise DataError(
+            f"the panel {name} has {known.episodes} tasks, but {env.data or 'the data'} holds "
+            f"{len(panel.tasks)} of them; `proxmo panels --new FILE` makes a panel of what is there"
+        )
+    return panel
+
+
+def write_panel(panel: Panel, path: Path) -> None:
+    """Writes a panel as TOML that `open_panel` reads; a path of data is left out of it.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    try:
+        replace_text(path, dump_panel(panel))
+    except OSError as cause:
+        raise DataError(f"cannot write the panel {path}: {cause}") from cause
+
+
+def dump_panel(panel: Panel) -> str:
+    """Returns a panel as TOML."""
+    env = {k: v for k, v in dataclasses.asdict(panel.env).items() if v not in (None, {})}
+    del env["split"]
+    if panel.env.data is not None and Path(panel.env.data).expanduser().exists():
+        del env["data"]
+    head: dict[str, Any] = {"name": panel.name, "hash": panel.hash, "splits": list(panel.splits)}
+    return tomli_w.dumps({**head, "env": env, "tasks": dict(panel.tasks)})
+
+
+def _read_panel(path: Path, data: str | None) -> Panel:
+    """Reads a panel file; `tasks` maps ids to content hashes, or merely lists ids."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as cause:
+        raise DataError(f"cannot read the panel {path}: {cause}") from cause
+    tasks, splits = table.get("tasks"), table.get("splits")
+    if isinstance(tasks, list) and len(set(tasks)) == len(tasks):
+        tasks = dict.fromkeys(tasks, "")
+    if not (isinstance(tasks, dict) and tasks and isinstance(splits, list) and splits):
+        raise DataError(
+            f"{path} is no panel: expected `splits`, a list of names, and `tasks`, a table of task "
+            "ids with the hashes of their contents or a list of ids, each once"
+        )
+    if strange := sorted(set(table) - _KEYS):
+        raise DataError(f"{path} has an unknown key {strange[0]!r}; known: {', '.join(_KEYS)}")
+    env = from_table({"env": {**table.get("env", {}), "split": splits[0]}}).env
+    if data is not None:
+        env = dataclasses.replace(env, data=data)
+    found = {}
+    for one in (_task_set(env, split) for split in splits):
+        wanted = [index for index, task_id in enumerate(one.ids) if task_id in tasks]
+        found.update({one.ids[index]: one[index].content_hash for index in wanted})
+    name = str(table.get("name", path.stem))
+    _check_contents(f"the panel {name} ({path})", tasks, found)
+    panel = Panel(name, env, tuple(splits), {task_id: found[task_id] for task_id in tasks})
+    if table.get("hash", panel.hash) != panel.hash:
+        raise DataError(
+            f"{path} says its hash is {table['hash']}, but its tasks and their order give "
+            f"{panel.hash}: it was edited; leave the line `hash` out to make it a panel of its own"
+        )
+    return panel
+
+
+def _check_contents(what: str, wanted: Mapping[str, str], found: Mapping[str, str]) -> None:
+    missing = [task_id for task_id in wanted if task_id not in found]
+    changed = [t for t, content in wanted.items() if t in found and content not in ("", found[t])]
+    for tasks, problem in ((missing, "are not in the data"), (changed, "have another content")):
+        if tasks:
+            named = ", ".join(tasks[:_NAMED]) + (", ..." if len(tasks) > _NAMED else "")
+            raise DataError(
+                f"{what} does not fit: {len(tasks)} of its {len(wanted)} tasks {problem} "
+                f"({named}); give the data it was made from with --data"
+            )
+
+
+def _task_set(env: EnvConfig, split: str) -> proxmo_envs.TaskSet:
+    return proxmo_envs.task_set(env.id, split, env.data, **env.kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    """A panel that comes with the package; its tasks are `episodes` of `splits`.
+
+    `needs` says in words which data is to be there, in `variable` of the environment or named.
+    """
+
+    env: EnvConfig
+    splits: tuple[str, ...]
+    episodes: int | None
+    needs: str = ""
+    variable: str = ""
+
+
+_OFFICIAL = {"needs": "the official ALFWorld data", "variable": "ALFWORLD_DATA"}
+_SHOP = EnvConfig(id="WebShop-v0", kwargs={"goals": "human", "profile": "original"})
+# Panels of generated games of any size: the number, the difficulty and the seed are in the name.
+_GENERATED = re.compile(
+    r"alfworld-generated(-(?P<difficulty>[a-z]+))?-(?P<episodes>\d+)(-seed(?P<seed>\d+))?"
+)
+BUILT_IN: dict[str, BuiltIn] = {
+    "alfworld-valid-seen": BuiltIn(EnvConfig(), ("valid_seen",), 140, **_OFFICIAL),
+    "alfworld-valid-unseen": BuiltIn(EnvConfig(), ("valid_unseen",), 134, **_OFFICIAL),
+    "alfworld-both": BuiltIn(EnvConfig(), ("valid_seen", "valid_unseen"), 274, **_OFFICIAL),
+    "webshop-test-500": BuiltIn(_SHOP, ("test",), 500, needs="the original WebShop data"),
+}

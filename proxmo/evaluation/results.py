@@ -1,0 +1,248 @@
+"""What an evaluation found, per episode, and the directory that keeps it while it is made.
+
+    settings.json         who played what; an evaluation continues only with the same
+    panel.toml            the tasks
+    results.jsonl         a line per episode: outcome, score, steps, tokens, cost, cause of an error
+    transcripts.jsonl.gz  a line per episode: every observation, reply and action
+    evaluation.json       the numbers that follow, once all is played
+
+The two files of lines grow while episodes end and are put in the order of seeds, tasks and trials
+at the end, so that an evaluation that was interrupted leaves the same files as one in one go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from proxmo.errors import DataError, UsageError
+from proxmo.evaluation.panels import Panel, write_panel
+from proxmo.files import replace_bytes
+from proxmo.types import Episode, Outcome
+
+SETTINGS, RESULTS, TRANSCRIPTS = "settings.json", "results.jsonl", "transcripts.jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one episode ended: the `trial`-th draw at a task with a seed.
+
+    `tries` counts how often an agent that learns from failures played the task in this trial.
+    """
+
+    seed: int
+    task_id: str
+    trial: int
+    task_type: str
+    outcome: Outcome
+    score: float
+    steps: int
+    invalid_actions: int
+    tries: int
+    prompt_tokens: int
+    response_tokens: int
+    error: str | None
+
+    @classmethod
+    def of(cls, episode: Episode, seed: int) -> Result:
+        """Counts what an episode held."""
+        return cls(
+            seed=seed,
+            task_id=episode.task_id,
+            trial=episode.member,
+            task_type=episode.task_type,
+            outcome=episode.outcome,
+            score=episode.score,
+            steps=len(episode.steps),
+            invalid_actions=sum(not step.valid for step in episode.steps),
+            tries=episode.trial,
+            prompt_tokens=sum(len(step.prompt_ids) for step in episode.steps),
+            response_tokens=sum(len(step.response_ids) for step in episode.steps),
+            error=episode.cause if episode.outcome is Outcome.ERROR else None,
+        )
+
+    @property
+    def key(self) -> tuple[int, str, int]:
+        """What it is the result of."""
+        return self.seed, self.task_id, self.trial
+
+    @property
+    def scored(self) -> bool:
+        """Whether it counts: what ended in an error is neither won nor lost."""
+        return self.outcome is not Outcome.ERROR
+
+    @property
+    def won(self) -> bool:
+        """Whether the environment said so."""
+        return self.outcome is Outcome.WON
+
+
+def read_results(path: Path) -> list[Result]:
+    """Reads results.jsonl of an evaluation directory, finished or not.
+
+    Raises:
+        DataError: the file is missing or no such file.
+    """
+    try:
+        # What follows the last newline was being written when the process died.
+        lines = (path / RESULTS).read_text(encoding="utf-8").split("\n")[:-1]
+        rows = [json.loads(line) for line in lines]
+        return [Result(**{**row, "outcome": Outcome(row["outcome"])}) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError) as cause:
+        raise DataError(
+            f"{path} is not the directory of an evaluation (`proxmo eval --out DIR`): {cause}"
+        ) from cause
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Reads settings.json of an evaluation directory: panel, player, seeds, trials.
+
+    Raises:
+        DataError: the file is missing or no such file.
+    """
+    try:
+        settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as cause:
+        raise DataError(
+            f"{path} is not the directory of an evaluation (`proxmo eval --out DIR`): {cause}"
+        ) from cause
+    return settings
+
+
+class EvaluationDirectory:
+    """Keeps results as they come and knows which are there already.
+
+    Args:
+        path: new, empty, or that of the same evaluation, which is then continued: what is missing
+            or ended in an error is to be played.
+        panel: the tasks.
+        settings: what must be equal to continue, as JSON.
+
+    Raises:
+        UsageError: the directory holds something else, or another process writes to it.
+        DataError: the directory cannot be written or read.
+    """
+
+    def __init__(self, path: Path, panel: Panel, settings: Mapping[str, Any]) -> None:
+        self.path = path
+        self.panel = panel
+        # As JSON gives it back, where tuples are lists.
+        self.settings = json.loads(json.dumps(settings))
+        self.results: list[Result] = []
+        self._lock = FileLock(path / ".lock")
+
+    def __enter__(self) -> EvaluationDirectory:
+        """Takes the directory: makes it, or reads what is there."""
+        try:
+            if self.path.exists() and (not self.path.is_dir() or self._strange()):
+                raise UsageError(
+                    f"{str(self.path)!r} is not empty and holds no evaluation; choose another --out"
+                )
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+            if (self.path / SETTINGS).exists():
+                self._continue()
+            else:
+                write_panel(self.panel, self.path / "panel.toml")
+                replace_bytes(self.path / RESULTS, b"")
+                replace_bytes(self.path / TRANSCRIPTS, b"")
+                self._write_json(SETTINGS, self.settings)
+        except Timeout as cause:
+            raise UsageError(
+                f"{str(self.path)!r} is in use by another process; wait for it or choose another "
+                "--out"
+            ) from cause
+        except OSError as cause:
+            raise DataError(f"cannot write the directory {str(self.path)!r}: {cause}") from cause
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Lets others have the directory."""
+        self._lock.release()
+
+    def add(self, result: Result, episode: Episode) -> None:
+        """Keeps an episode; its line of results, written last, says that it is kept."""
+        with (self.path / TRANSCRIPTS).open("ab") as file:
+            file.write(gzip.compress(_transcript(result, episode), mtime=0))
+        with (self.path / RESULTS).open("ab") as file:
+            file.write(_row(result))
+        self.results.append(result)
+
+    def finish(self, evaluation: Mapping[str, Any]) -> None:
+        """Puts the files in order and writes what was found."""
+        self._rewrite(self.results)
+        self._write_json("evaluation.json", evaluation)
+
+    def _strange(self) -> bool:
+        names = {entry.name for entry in self.path.iterdir()} - {".lock"}
+        return bool(names) and not {SETTINGS, "panel.toml"} & names
+
+    def _continue(self) -> None:
+        """Reads what was played, drops what ended in an error, and cuts what was half written."""
+        before = read_settings(self.path)
+        both = sorted(before.keys() | self.settings.keys())
+        changes = [(key, before.get(key), self.settings.get(key)) for key in both]
+        said = [f"{key} was {old!r} and is {new!r}" for key, old, new in changes if old != new]
+        if said:
+            raise UsageError(
+                f"the evaluation in {str(self.path)!r} is another one: {'; '.join(said)}; "
+                "choose another --out"
+            )
+        self.results = [result for result in read_results(self.path) if result.scored]
+        self._rewrite(self.results)
+
+    def _rewrite(self, results: Sequence[Result]) -> None:
+        """Writes the files anew, with the given results, in order."""
+        seeds = {seed: number for number, seed in enumerate(self.settings["seeds"])}
+        place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
+        ordered = sorted(results, key=lambda r: (seeds[r.seed], place[r.task_id], r.trial))
+        lines = {}
+        for line in _transcript_lines(self.path):
+            row = json.loads(line)
+            # The newest of a task comes last: earlier ones ended in an error.
+            lines[row["seed"], row["task_id"], row["trial"]] = line
+        text = "".join(lines[result.key] for result in ordered)
+        replace_bytes(self.path / TRANSCRIPTS, gzip.compress(text.encode(), mtime=0))
+        replace_bytes(self.path / RESULTS, b"".join(map(_row, ordered)))
+
+    def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        text = json.dumps(content, indent=2) + "\n"
+        replace_bytes(self.path / name, text.encode())
+
+
+def _row(result: Result) -> bytes:
+    return (json.dumps(dataclasses.asdict(result)) + "\n").encode()
+
+
+def _transcript(result: Result, episode: Episode) -> bytes:
+    steps = [
+        {
+            "observation": step.observation,
+            "response": step.response,
+            "action": step.action,
+            "valid": step.valid,
+            "reason": step.reason,
+            "reward": step.reward,
+        }
+        for step in episode.steps
+    ]
+    keys = ("seed", "task_id", "trial", "outcome")
+    row = {key: getattr(result, key) for key in keys}
+    # ASCII: replies may hold halves of surrogate pairs, which no encoding but this one can carry.
+    return (json.dumps({**row, "task": episode.task, "steps": steps}) + "\n").encode()
+
+
+def _transcript_lines(path: Path) -> Iterator[str]:
+    """Gives the complete lines of transcripts; what a killed process left of one is skipped."""
+    with gzip.open(path / TRANSCRIPTS, "rt", encoding="utf-8") as file:
+        try:
+            yield from (line for line in file if line.endswith("\n"))
+        except EOFError:
+            return

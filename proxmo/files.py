@@ -1,0 +1,21 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """Writes a file so that at any moment the old or the new one is there, whole."""
+    partial = path.with_name(f"{path.name}.new")
+    with partial.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Writes a text file in UTF-8 so that at any moment the old or the new one is there, whole."""
+    replace_bytes(path, text.encode())
