@@ -1,0 +1,386 @@
+"""Why the steps of a recorded run got their advantages, as plain data.
+
+    recorded = read_iteration(Path("runs/first"))
+    recorded.overview()
+    recorded.explain(episode=3, step=7)
+
+A run records what its credit assignment was given and what came out. So the credit is computed
+anew, with the run's own method and options, and compared with the record before it is explained.
+"""
+
+from __future__ import annotations
+
+import gzip
+import inspect
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxmo import credit
+from proxmo.config import Config
+from proxmo.config_loading import load_toml
+from proxmo.errors import DataError, ProxmoError, UsageError
+from proxmo.training.prompt_embeddings import needs_policy
+from proxmo.training.request import credit_options
+from proxmo.types import Outcome
+
+# Sums in another order, or by another version of FAISS, differ by less than this.
+_SAME = 1e-5
+_PREFIX, _SUFFIX = "iteration_", ".jsonl.gz"
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A step of an overview. `episode` is its place in the record of the iteration."""
+
+    episode: int
+    step: int
+    group: int
+    observation: str
+    action: str | None
+    step_return: float
+    step_advantage: float
+    advantage: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group of an overview: the episodes of one task that were compared, and where they are.
+
+    `episodes`, `wins` and `steps` leave out the `errors` episodes that ended in an error.
+    """
+
+    group: int
+    task_id: str
+    task: str
+    episodes: int
+    wins: int
+    errors: int
+    steps: int
+    return_mean: float
+    first_episode: int
+    last_episode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The credit of an iteration: diagnostics by name, groups, steps furthest from their baseline.
+
+    `notes` says what could not be computed anew, or came out otherwise.
+    """
+
+    iteration: int
+    method: str
+    options: dict[str, Any]
+    diagnostics: dict[str, float]
+    groups: tuple[GroupLine, ...]
+    largest: tuple[StepLine, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarStep:
+    """A state behind a baseline: where it first occurs and what the steps from it had together."""
+
+    episode: int
+    step: int
+    similarity: float
+    weight: float
+    step_return: float
+    count: int
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport:
+    """The credit of one recorded step, taken apart.
+
+    The advantages are the recorded ones. `baseline` is None and `neighbours` empty where the method
+    compares no steps or could not be computed anew (`notes`). `by_method` has the advantage other
+    methods would have given with their default options, `left_out` why some have none.
+    """
+
+    iteration: int
+    method: str
+    options: dict[str, Any]
+    episode: int
+    step: int
+    group: int
+    task_id: str
+    task: str
+    outcome: str
+    observation: str
+    action: str | None
+    reward: float
+    episode_return: float
+    success_rate: float
+    group_size: int
+    step_return: float
+    baseline: float | None
+    episode_advantage: float
+    step_advantage: float
+    omega: float
+    advantage: float
+    neighbours: tuple[SimilarStep, ...]
+    by_method: dict[str, float]
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+
+
+class RecordedIteration:
+    """The steps of one iteration and their credit, computed anew.
+
+    Args:
+        config: what the run was configured with.
+        iteration: number of the iteration, from 1.
+        episodes: its episodes as recorded, those that ended in an error among them.
+    """
+
+    def __init__(
+        self, config: Config, iteration: int, episodes: Iterable[Mapping[str, Any]]
+    ) -> None:
+        self.method = config.credit.method
+        self.iteration = iteration
+        self.episodes = list(episodes)
+        # The caller's rows of the credit: (episode, step) of each.
+        self.places = [
+            (number, step)
+            for number, episode in enumerate(self.episodes)
+            if episode["outcome"] != Outcome.ERROR.value
+            for step in range(len(episode["steps"]))
+        ]
+        self._row = {place: row for row, place in enumerate(self.places)}
+        self._gamma = config.credit.gamma
+        self.options: dict[str, Any] = {"gamma": self._gamma, **config.credit.options}
+        self.credit, notes = self._recompute(config)
+        self.notes = tuple(notes)
+
+    def overview(self, largest: int = 10) -> Overview:
+        """The iteration at a glance.
+
+        Args:
+            largest: how many steps of largest step advantage to list.
+        """
+        size = np.abs(self._recorded("step_advantage"))
+        rows = np.argsort(-size, kind="stable")[:largest].tolist()
+        return Overview(
+            iteration=self.iteration,
+            method=self.method,
+            options=self.options,
+            diagnostics=dict(self.credit.diagnostics) if self.credit else {},
+            groups=tuple(self._groups()),
+            largest=tuple(self._line(row) for row in rows if size[row] > 0),
+            notes=self.notes,
+        )
+
+    def explain(self, episode: int, step: int, methods: Iterable[str] | None = None) -> StepReport:
+        """One step, taken apart.
+
+        Args:
+            episode: place of the episode in the record, from 0.
+            step: index of the step, from 0.
+            methods: names of methods to compare with; None takes all that are registered.
+
+        Raises:
+            UsageError: no such episode or step, or one without credit.
+        """
+        row = self._find(episode, step)
+        told = self.credit.explain(row) if self.credit else None
+        played, taken = self.episodes[episode], self._step(row)
+        members = [one for one in self.episodes if self._is_compared(one, played["group"])]
+        by_method, left_out = self._other_methods(row, methods)
+        return StepReport(
+            iteration=self.iteration,
+            method=self.method,
+            options=self.options,
+            episode=episode,
+            step=step,
+            group=played["group"],
+            task_id=played["task_id"],
+            task=played["task"],
+            outcome=played["outcome"],
+            observation=taken["observation"],
+            action=taken["action"],
+            reward=taken["reward"],
+            episode_return=_return(played),
+            success_rate=sum(map(_won, members)) / len(members),
+            group_size=len(members),
+            step_return=taken["step_return"],
+            baseline=told.baseline if told else None,
+            episode_advantage=taken["episode_advantage"],
+            step_advantage=taken["step_advantage"],
+            omega=told.omega if told else float(self.options.get("omega", 1.0)),
+            advantage=taken["advantage"],
+            neighbours=tuple(map(self._similar, told.neighbours)) if told else (),
+            by_method=by_method,
+            left_out=left_out,
+            notes=self.notes,
+        )
+
+    def _recompute(self, config: Config) -> tuple[credit.Credit | None, list[str]]:
+        """The credit with the run's own method, and what is not as recorded."""
+        if needs_policy(self.options):
+            return None, [
+                "the hidden states of the policy that were compared are not recorded: the numbers "
+                "are those of the record, without neighbours"
+            ]
+        try:
+            self.options = credit_options(config)
+            found = self._assign(self.method, self.options)
+        except ProxmoError as error:
+            return None, [f"cannot be computed anew, the numbers are those of the record: {error}"]
+        recorded = self._recorded("advantage")
+        off = float(np.abs(found.advantage - recorded).max(initial=0.0))
+        if off <= _SAME * (1.0 + float(np.abs(recorded).max(initial=0.0))):
+            return found, []
+        return found, [
+            f"computed anew, advantages differ from the recorded ones by up to {off:.2g}: the run "
+            "had other options then, or another version of proxmo"
+        ]
+
+    def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
+        played = [self.episodes[number] for number, _ in self.places]
+        steps = [self._step(row) for row in range(len(self.places))]
+        return credit.assign(
+            method,
+            group=[one["group"] for one in played],
+            episode=[number for number, _ in self.places],
+            step=[step for _, step in self.places],
+            reward=np.array([one["reward"] for one in steps], np.float64),
+            success=[_won(one) for one in played],
+            state=[one["observation"] for one in steps],
+            **options,
+        )
+
+    def _other_methods(
+        self, row: int, methods: Iterable[str] | None
+    ) -> tuple[dict[str, float], dict[str, str]]:
+        found: dict[str, float] = {}
+        left_out: dict[str, str] = {}
+        for name in credit.method_names() if methods is None else dict.fromkeys(methods):
+            defaults = credit.method_options(name)
+            needed = [one for one in defaults if defaults[one] is inspect.Parameter.empty]
+            if needed:
+                left_out[name] = f"needs {', '.join(needed)}, which a run does not record"
+                continue
+            try:
+                assigned = self._assign(name, {"gamma": self._gamma})
+                found[name] = float(assigned.advantage[row])
+            except ProxmoError as error:
+                left_out[name] = str(error)
+        return found, left_out
+
+    def _find(self, episode: int, step: int) -> int:
+        if not 0 <= episode < len(self.episodes):
+            raise UsageError(
+                f"episode {episode} is not in iteration {self.iteration}; expected 0 to "
+                f"{len(self.episodes) - 1}"
+            )
+        played = self.episodes[episode]
+        if played["outcome"] == Outcome.ERROR.value:
+            raise UsageError(
+                f"episode {episode} ended in an error ({played['cause']}), so it got no credit"
+            )
+        if (episode, step) not in self._row:
+            raise UsageError(
+                f"episode {episode} has no step {step}; expected 0 to {len(played['steps']) - 1}"
+            )
+        return self._row[episode, step]
+
+    def _step(self, row: int) -> Mapping[str, Any]:
+        episode, step = self.places[row]
+        found: Mapping[str, Any] = self.episodes[episode]["steps"][step]
+        return found
+
+    def _recorded(self, name: str) -> NDArray[np.float64]:
+        return np.array([self._step(row)[name] for row in range(len(self.places))], np.float64)
+
+    def _is_compared(self, episode: Mapping[str, Any], group: int) -> bool:
+        usable = episode["outcome"] != Outcome.ERROR.value and episode["steps"]
+        return bool(usable) and episode["group"] == group
+
+    def _line(self, row: int) -> StepLine:
+        (episode, step), taken = self.places[row], self._step(row)
+        return StepLine(
+            episode=episode,
+            step=step,
+            group=self.episodes[episode]["group"],
+            observation=taken["observation"],
+            action=taken["action"],
+            step_return=taken["step_return"],
+            step_advantage=taken["step_advantage"],
+            advantage=taken["advantage"],
+        )
+
+    def _similar(self, one: credit.Neighbour) -> SimilarStep:
+        episode, step = self.places[one.row]
+        return SimilarStep(
+            episode, step, one.similarity, one.weight, one.step_return, one.count, one.text
+        )
+
+    def _groups(self) -> Iterable[GroupLine]:
+        numbers: defaultdict[int, list[int]] = defaultdict(list)
+        for number, episode in enumerate(self.episodes):
+            numbers[episode["group"]].append(number)
+        for group, members in sorted(numbers.items()):
+            played = [self.episodes[number] for number in members]
+            compared = [one for one in played if self._is_compared(one, group)]
+            yield GroupLine(
+                group=group,
+                task_id=played[0]["task_id"],
+                task=played[0]["task"],
+                episodes=len(compared),
+                wins=sum(map(_won, compared)),
+                errors=sum(one["outcome"] == Outcome.ERROR.value for one in played),
+                steps=sum(len(one["steps"]) for one in compared),
+                return_mean=sum(map(_return, compared)) / max(len(compared), 1),
+                first_episode=members[0],
+                last_episode=members[-1],
+            )
+
+
+def read_iteration(run: Path, iteration: int | None = None) -> RecordedIteration:
+    """Read an iteration of a run directory.
+
+    Args:
+        run: directory of the run.
+        iteration: which one, from 1; None takes the latest.
+
+    Raises:
+        UsageError: no run there, or no such iteration.
+        DataError: nothing is recorded yet, or the record cannot be read.
+    """
+    if not (run / "config.toml").is_file() or not (run / "episodes").is_dir():
+        raise UsageError(f"{str(run)!r} holds no run: expected config.toml and episodes/ in it")
+    names = (path.name for path in (run / "episodes").glob(f"{_PREFIX}*{_SUFFIX}"))
+    known = sorted(int(name[len(_PREFIX) : -len(_SUFFIX)]) for name in names)
+    if not known:
+        raise DataError(f"{str(run)!r} has recorded no iteration yet; wait for its first")
+    number = known[-1] if iteration is None else iteration
+    if number not in known:
+        raise UsageError(
+            f"iteration {number} is not recorded in {str(run)!r}; there are {known[0]} to "
+            f"{known[-1]}"
+        )
+    path = run / "episodes" / f"{_PREFIX}{number:06d}{_SUFFIX}"
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            episodes = [json.loads(line) for line in file]
+        return RecordedIteration(load_toml(run / "config.toml"), number, episodes)
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} is no record of episodes: {error!r}") from error
+
+
+def _won(episode: Mapping[str, Any]) -> bool:
+    return bool(episode["outcome"] == Outcome.WON.value)
+
+
+def _return(episode: Mapping[str, Any]) -> float:
+    return float(sum(step["reward"] for step in episode["steps"]))

@@ -1,0 +1,78 @@
+"""`proxmo explain` reads a run and prints why its steps got their advantages."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.proxmo.reporting.recorded_runs import record, with_credit
+
+OWN_METHOD = """
+import numpy as np
+from proxmo import credit
+
+@credit.method("last")
+def last_step_only(rows: credit.Rows, *, bonus: float = 1.0) -> credit.Parts:
+    last = np.append(np.diff(rows.episode) != 0, True)
+    episode = np.where(last, bonus * rows.episode_return[rows.episode], 0.0)
+    return credit.Parts(episode=episode, step=np.zeros(len(last)))
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return record(tmp_path_factory.mktemp("run"), with_credit("proxmo"), iterations=2)
+
+
+def test_the_overview_leads_to_the_steps(proxmo, run):
+    done = proxmo("explain", run)
+    assert done.code == 0 and done.err == ""
+    assert "iteration             2" in done.out and "Steps furthest" in done.out
+    found = json.loads(proxmo("explain", run, "--iteration", "1", "--json").out)
+    first = found["largest"][0]
+    place = ("--episode", first["episode"], "--step", first["step"])
+    told = json.loads(proxmo("explain", run, *place, "--json").out)
+    assert told["step_advantage"] == first["step_advantage"]
+    assert told["iteration"] == 2
+
+
+def test_a_step_is_explained_with_the_methods_asked_for(proxmo, run):
+    place = ("--episode", "2", "--step", "1")
+    done = proxmo("explain", run, *place, "--method", "grpo", "--method", "gae")
+    assert "at shelf 1" in done.out and "needs value" in done.out
+    assert "Baseline from 3 states" in done.out and "rloo" not in done.out
+
+
+def test_half_a_place_is_refused(proxmo, run):
+    done = proxmo("explain", run, "--episode", "1")
+    assert done.code == 2 and "--episode and --step together" in done.error_line
+    done = proxmo("explain", run, "--method", "grpo")
+    assert done.code == 2 and "give --episode and --step too" in done.error_line
+
+
+def test_what_is_not_there_is_one_line(proxmo, run):
+    assert "holds no run" in proxmo("explain", "nowhere").error_line
+    done = proxmo("explain", run, "--episode", "0", "--step", "0", "--method", "gropo")
+    assert done.code == 2 and "did you mean grpo" in done.error_line
+
+
+def test_a_method_of_ones_own_is_found_in_the_working_directory(run, tmp_path):
+    (tmp_path / "own_credit.py").write_text(OWN_METHOD)
+
+    def call(*arguments):
+        command = [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
+        # As of the installed script: Python itself does not look into the working directory.
+        env = os.environ | {"PYTHONSAFEPATH": "1"}
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    name = "own_credit:last_step_only"
+    told = call("explain", run, "--episode", "0", "--step", "1", "--method", name, "--json")
+    assert json.loads(told)["by_method"] == {name: 1.0}
+    options = ("--method", name, "--set", "credit.options.bonus=2.0")
+    assert name in call("train", *options, "--dry-run")
