@@ -66,6 +66,29 @@ class RolloutConfig:
     group_size: int = 8
     # Subtracted from a step's reward when its action is invalid.
     invalid_penalty: float = 0.1
+    # Who samples: "transformers" (the trained model itself), "vllm" (in this process),
+    # "vllm-server" (a running `vllm serve`).
+    engine: str = "transformers"
+    # Address of the vLLM server, such as http://127.0.0.1:8000.
+    engine_url: str | None = None
+    # Share of the GPU's memory that vLLM in this process may take.
+    gpu_memory: float = 0.5
+    # Further arguments of vLLM's engine, for example {tensor_parallel_size = 2}.
+    engine_options: dict[str, Any] = field(default_factory=dict)
+    # Most episodes in flight; None plays all of an iteration together.
+    max_live: int | None = None
+    # Seconds an episode may last; None sets no limit.
+    episode_timeout_s: float | None = None
+    # How often an episode that failed is played again; its group then goes on without it.
+    retries: int = 1
+    # How many updates the weights an episode is sampled with may be behind: 1 plays the episodes of
+    # the next iteration while this one is trained on (vLLM only).
+    lag: int = 0
+    # How often groups without variance are replaced by fresh tasks (DAPO's dynamic sampling).
+    resample: int = 0
+    # Largest mean gap between the log-probabilities of sampler and trainer right after an update;
+    # None: 0.001 in float32, 0.05 in bfloat16.
+    sync_tolerance: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,13 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
     "rollout.tasks": (1, True, None),
     "rollout.group_size": (1, True, None),
     "rollout.invalid_penalty": (0, True, None),
+    "rollout.gpu_memory": (0, False, 1),
+    "rollout.max_live": (1, True, None),
+    "rollout.episode_timeout_s": (0, False, None),
+    "rollout.retries": (0, True, None),
+    "rollout.lag": (0, True, 1),
+    "rollout.resample": (0, True, None),
+    "rollout.sync_tolerance": (0, False, None),
     "credit.gamma": (0, True, 1),
     "credit.omega": (0, True, None),
     "optim.iterations": (0, True, None),
@@ -43,6 +50,7 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
 _CHOICES = {
     "model.dtype": ("auto", "float32", "bfloat16"),
     "prompt.style": ("think", "terse"),
+    "rollout.engine": ("transformers", "vllm", "vllm-server"),
 }
 _NOT_EMPTY = ("env.id", "env.split", "model.name", "credit.method", "eval.split")
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
@@ -60,6 +68,16 @@ def check_values(config: Config) -> None:
     for key in _NOT_EMPTY:
         if not _get(config, key).strip():
             raise ConfigError(f"{key} is empty, expected a name")
+    if (config.rollout.engine == "vllm-server") != (config.rollout.engine_url is not None):
+        raise ConfigError(
+            f"rollout.engine is {config.rollout.engine!r} and rollout.engine_url "
+            f"{config.rollout.engine_url!r}; a vllm-server needs an address, nothing else does"
+        )
+    if config.rollout.lag and config.rollout.engine == "transformers":
+        raise ConfigError(
+            "rollout.lag is 1, but the engine transformers samples with the weights being trained; "
+            "it needs rollout.engine = vllm or vllm-server"
+        )
     if not _DEVICE.fullmatch(config.model.device):
         raise ConfigError(
             f'model.device is {config.model.device!r}, expected "auto", "cpu", "cuda" or "cuda:1"'

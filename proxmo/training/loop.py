@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,9 @@ from proxmo.agents.language import LanguageAgent
 from proxmo.agents.prompts import PromptBuilder
 from proxmo.config import Config
 from proxmo.errors import RolloutError
-from proxmo.evaluation.runner import Evaluation, evaluate_agent
-from proxmo.policies.transformers import TransformersPolicy, check_context, load_model
+from proxmo.evaluation import Evaluation, evaluate_agent
+from proxmo.policies.transformers import check_context, load_model
 from proxmo.reporting.listener import Listener
-from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
 from proxmo.training.learner import Learner
@@ -34,13 +33,15 @@ from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model
 from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
 from proxmo.training.request import check_request, credit_options
+from proxmo.training.rollouts import Rollouts
 from proxmo.training.run_directory import RunDirectory
-from proxmo.types import Batch, Episode
+from proxmo.training.sampler import PROBES, Sampler
+from proxmo.types import Batch
 
 logger = logging.getLogger(__name__)
 
-# Part the draws of a run by what they are for; 3 is `proxmo.evaluation.runner.EVALUATION`.
-TASKS, ROLLOUT, UPDATE = range(3)
+# Parts the draws of the updates from those of `rollouts` (0 and 1) and of the evaluation (3).
+UPDATE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,10 @@ class Trainer:
     def run(self) -> Run:
         """Trains to the last iteration, or to a stop, and returns what was reached."""
         total = self.config.optim.iterations
-        with closing(self.pool), self.directory:
+        with closing(self.pool), self.directory, ExitStack() as engine:
             self._prepare()
+            engine.callback(self.sampler.close)
+            engine.callback(self.rollouts.close)
             if not self.directory.evaluations():
                 self._evaluate()
             metrics = self._train(total)
@@ -183,27 +186,37 @@ class Trainer:
             self.iteration = saved.iteration
         self._saved = None if saved is None else saved.iteration
         self.directory.truncate_after(-1 if saved is None else self.iteration)
-        self.policy = TransformersPolicy(self.model, self.tokenizer)
-        self.policy.weight_version = self.iteration
+        self.sampler = Sampler(
+            config, self.model, self.tokenizer, source if saved is None else str(saved.path)
+        )
+        self.sampler.policy.weight_version = self.iteration
         self.builder = PromptBuilder(config.prompt, self.tokenizer)
+        self.rollouts = Rollouts(
+            config,
+            self.tasks,
+            self.pool,
+            self._agent(config.sampling.temperature),
+            lambda done, total: self.listener.phase("rollout", done=done, total=total),
+        )
 
     def _agent(self, temperature: float) -> LanguageAgent:
         return LanguageAgent(
-            self.policy,
+            self.sampler.policy,
             self.builder,
             style=self.config.prompt.style,
             temperature=temperature,
             max_new_tokens=self.config.sampling.max_new_tokens,
         )
 
-    def _seed(self, purpose: int) -> tuple[int, int, int]:
-        return (self.config.seed, purpose, self.iteration)
-
     def _iterate(self) -> dict[str, float]:
         """One iteration: rollout, credit, update; returns and records its metrics."""
         config = self.config
         started = time.monotonic()
-        episodes = self._rollout()
+        rollout = self.rollouts.get(self.iteration)
+        episodes = rollout.episodes
+        if config.rollout.lag and self.iteration + 1 < config.optim.iterations:
+            self.rollouts.begin(self.iteration + 1)
+        self.sampler.rest()
         played = time.monotonic()
         batch = Batch.from_episodes(episodes)
         if not len(batch):
@@ -223,20 +236,26 @@ class Trainer:
             **self._credit_options,
         )
         credited = time.monotonic()
-        metrics = rollout_metrics(episodes) | dict(assigned.diagnostics)
+        metrics = rollout_metrics(episodes) | rollout.metrics | dict(assigned.diagnostics)
         metrics |= self.learner.update(
             batch.steps,
             np.asarray(assigned.advantage),
-            rng=np.random.default_rng(self._seed(UPDATE)),
+            rng=np.random.default_rng((config.seed, UPDATE, self.iteration)),
         )
-        self.policy.weight_version = self.iteration + 1
+        trained = time.monotonic()
+        self.rollouts.wait()
+        waited = time.monotonic()
+        metrics |= self.sampler.update(
+            self.iteration + 1, [step.prompt_ids for step in batch.steps[:PROBES]]
+        )
         ended = time.monotonic()
         tokens = sum(len(s.prompt_ids) + len(s.response_ids) for s in batch.steps)
         metrics |= {
             "time/rollout_s": played - started,
             "time/credit_s": credited - played,
             "time/credit_share": (credited - played) / (ended - started),
-            "time/training_s": ended - played,
+            "time/training_s": trained - played,
+            "time/weight_sync_s": ended - waited,
             "time/iteration_s": ended - started,
             "speed/tokens_per_s": tokens / (ended - started),
         }
@@ -253,21 +272,6 @@ class Trainer:
             [step.prompt_ids for step in batch.steps],
             pad_id=self.tokenizer.pad_token_id,
             token_budget=self.config.optim.micro_batch_tokens,
-        )
-
-    def _rollout(self) -> list[Episode]:
-        config = self.config.rollout
-        chosen = self.tasks.sample(np.random.default_rng(self._seed(TASKS)), config.tasks)
-        collector = Collector(
-            self.pool,
-            self._agent(self.config.sampling.temperature),
-            invalid_penalty=config.invalid_penalty,
-        )
-        return collector.play(
-            [task.task_id for task in chosen],
-            group_size=config.group_size,
-            seed=self._seed(ROLLOUT),
-            progress=lambda done, total: self.listener.phase("rollout", done=done, total=total),
         )
 
     def _evaluate(self) -> None:

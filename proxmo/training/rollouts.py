@@ -1,0 +1,121 @@
+"""The episodes of each iteration, played when they are asked for or beside the training before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from proxmo.agents.language import LanguageAgent
+from proxmo.config import Config
+from proxmo.errors import RolloutError
+from proxmo.rollout.collector import Collector
+from proxmo.rollout.environments import EnvPool
+from proxmo.rollout.resampling import replace_flat_groups
+from proxmo.types import Episode
+from proxmo_envs import TaskSet
+
+# Part the draws of a run by what they are for; 2 is the update, 3 the evaluation.
+TASKS, ROLLOUT = range(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The episodes of an iteration and what playing them took, as `rollout/*` metrics."""
+
+    episodes: list[Episode]
+    metrics: dict[str, float]
+
+
+class Rollouts:
+    """Plays the episodes of an iteration; equal seeds, weights and tasks give equal episodes.
+
+    Args:
+        config: of the run.
+        tasks: what is trained on.
+        pool: where environments come from.
+        agent: who plays.
+        progress: called with (episodes ended, episodes in all).
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        tasks: TaskSet,
+        pool: EnvPool,
+        agent: LanguageAgent,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self.config = config
+        self.tasks = tasks
+        self.agent = agent
+        self.progress = progress
+        self.collector = Collector(
+            pool,
+            agent,
+            invalid_penalty=config.rollout.invalid_penalty,
+            timeout_s=config.rollout.episode_timeout_s,
+            retries=config.rollout.retries,
+        )
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="rollout")
+        self._pending: Future[Played] | None = None
+
+    def begin(self, iteration: int) -> None:
+        """Starts to play an iteration's episodes while the caller does something else."""
+        self._pending = self._beside.submit(self._play, iteration, lambda done, total: None)
+
+    def wait(self) -> None:
+        """Returns when nothing is in flight: only then may weights be replaced."""
+        if self._pending is not None:
+            self._pending.result()
+
+    def get(self, iteration: int) -> Played:
+        """The episodes of an iteration: those begun before, else played now.
+
+        Raises:
+            RolloutError: they were sampled with weights older than `rollout.lag` allows.
+        """
+        pending, self._pending = self._pending, None
+        played = self._play(iteration, self.progress) if pending is None else pending.result()
+        versions = {s.weight_version for e in played.episodes for s in e.steps}
+        lag = iteration - min(versions, default=iteration)
+        if lag > self.config.rollout.lag:
+            raise RolloutError(
+                f"iteration {iteration + 1} holds replies sampled {lag} updates ago, but "
+                f"rollout.lag allows {self.config.rollout.lag}: the sampler missed an update"
+            )
+        return Played(played.episodes, played.metrics | {"rollout/weight_lag_updates": float(lag)})
+
+    def close(self) -> None:
+        """Waits for what is in flight, and plays no more."""
+        self._beside.shutdown(wait=True, cancel_futures=True)
+
+    def _play(self, iteration: int, progress: Callable[[int, int], None]) -> Played:
+        config = self.config.rollout
+        rng = np.random.default_rng((self.config.seed, TASKS, iteration))
+        seed = (self.config.seed, ROLLOUT, iteration)
+        asked_before, replayed_before = self.agent.sampled_tokens, self.collector.replayed
+
+        def play(tasks: int, again: int) -> list[Episode]:
+            return self.collector.play(
+                [task.task_id for task in self.tasks.sample(rng, tasks)],
+                group_size=config.group_size,
+                seed=(*seed, again) if again else seed,
+                max_live=config.max_live,
+                progress=progress,
+            )
+
+        episodes, fresh = replace_flat_groups(play(config.tasks, 0), play, rounds=config.resample)
+        kept = sum(len(s.response_ids) for e in episodes for s in e.steps)
+        sampled = self.agent.sampled_tokens - asked_before
+        return Played(
+            episodes,
+            {
+                # Of the tokens sampled, those in the iteration's episodes.
+                "rollout/efficiency": kept / max(sampled, 1),
+                "rollout/replayed_episodes": float(self.collector.replayed - replayed_before),
+                "rollout/resampled_groups": float(fresh),
+            },
+        )

@@ -1,0 +1,158 @@
+"""The sampler of a run: a policy that has the trainer's weights, and the proof that it has them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from proxmo.config import Config
+from proxmo.errors import RolloutError
+from proxmo.policies.base import Policy
+from proxmo.policies.transformers import TransformersPolicy, end_token_ids
+from proxmo.training.batching import Sample, collate, reply_logprobs
+
+# Prompts and reply tokens that are compared after an update.
+PROBES = 4
+PROBE_TOKENS = 8
+# Mean gap of log-probabilities that rounding explains, by parameter type.
+TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
+
+
+class SleepingPolicy(Policy, Protocol):
+    """A policy with weights of its own."""
+
+    def load_weights(self, directory: Path, version: int) -> None:
+        """Takes over the weights of a directory of safetensors."""
+        ...
+
+    def sleep(self) -> None:
+        """Leaves the device to the trainer."""
+        ...
+
+    def wake(self) -> None:
+        """Takes it back."""
+        ...
+
+    def close(self) -> None:
+        """Ends what the policy has started."""
+        ...
+
+
+class Sampler:
+    """Samples with the weights that are trained; `weight_version` is the number of updates.
+
+    Args:
+        config: of the run.
+        model: what is trained.
+        tokenizer: its tokenizer.
+        source: directory or hub id the model was loaded from; a vLLM engine starts with it.
+
+    Raises:
+        RolloutError: the engine does not start.
+        MissingDependencyError: it is not installed.
+    """
+
+    def __init__(self, config: Config, model: Any, tokenizer: Any, source: str) -> None:
+        self.model = model
+        self.config = config
+        self.temperature = config.sampling.temperature
+        self._remote: SleepingPolicy | None = _vllm(config, model, tokenizer, source)
+        self.policy: Any = self._remote or TransformersPolicy(model, tokenizer)
+
+    def rest(self) -> None:
+        """Leaves the device to the training; not where episodes are played beside it."""
+        if self._remote is not None and self.config.rollout.lag == 0:
+            self._remote.sleep()
+
+    def update(self, version: int, probes: Sequence[Sequence[int]]) -> dict[str, float]:
+        """Hands over the trained weights and compares; nothing may be in flight.
+
+        Args:
+            version: updates done.
+            probes: some prompts to compare the log-probabilities on.
+
+        Returns:
+            `rollout/sync_gap`, the mean absolute difference.
+
+        Raises:
+            RolloutError: sampler and trainer do not have the same weights.
+        """
+        if self._remote is None:
+            self.policy.weight_version = version
+        else:
+            if self.config.rollout.lag == 0:
+                self._remote.wake()
+            shared = Path("/dev/shm")
+            with tempfile.TemporaryDirectory(
+                prefix="proxmo-weights-", dir=shared if os.access(shared, os.W_OK) else None
+            ) as directory:
+                self.model.save_pretrained(directory)
+                self._remote.load_weights(Path(directory), version)
+        return {"rollout/sync_gap": self.check(version, probes)}
+
+    def check(self, version: int, probes: Sequence[Sequence[int]]) -> float:
+        """Mean gap of the log-probabilities of a few sampled tokens; see `update`."""
+        import torch
+
+        prompts = list(probes)[:PROBES]
+        replies = self.policy.generate(
+            prompts, temperature=self.temperature, max_new_tokens=PROBE_TOKENS, seed=(version,)
+        )
+        failed = [reply.error for reply in replies if reply.error is not None]
+        if failed:
+            raise RolloutError(f"the sampler does not answer after an update: {failed[0]}")
+        samples: list[Sample] = [(p, r.ids) for p, r in zip(prompts, replies, strict=True)]
+        pad = self.policy.tokenizer.pad_token_id
+        batch = collate(samples, pad_id=pad, device=self.model.device)
+        with torch.no_grad():
+            ours, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
+        gaps = [
+            np.abs(row[: len(reply.ids)] - np.array(reply.logprobs))
+            for row, reply in zip(ours.float().cpu().numpy(), replies, strict=True)
+        ]
+        gap = float(np.concatenate(gaps).mean())
+        limit = self.config.rollout.sync_tolerance
+        limit = limit or TOLERANCE[str(self.model.dtype).removeprefix("torch.")]
+        if not gap <= limit:
+            raise RolloutError(
+                f"after update {version} the sampler's log-probabilities differ from the trainer's "
+                f"by {gap:.3g} on average (rollout.sync_tolerance is {limit:g}): it does not have "
+                "the trained weights, or computes otherwise; nothing sampled so can be trained on"
+            )
+        return gap
+
+    def close(self) -> None:
+        """Ends the engine."""
+        if self._remote is not None:
+            self._remote.close()
+
+
+def _vllm(config: Config, model: Any, tokenizer: Any, source: str) -> SleepingPolicy | None:
+    """The vLLM policy a run asks for, None when it samples with the model itself."""
+    rollout = config.rollout
+    ends = sorted(end_token_ids(model, tokenizer))
+    if rollout.engine == "vllm-server":
+        from proxmo.policies.vllm_server import VllmServerPolicy
+
+        return VllmServerPolicy(str(rollout.engine_url), tokenizer, end_ids=ends)
+    if rollout.engine == "vllm":
+        from proxmo.policies.vllm import VllmPolicy
+
+        options = dict(rollout.engine_options)
+        if model.device.type == "cuda" and rollout.lag == 0:
+            options.setdefault("enable_sleep_mode", True)
+        return VllmPolicy(
+            source,
+            tokenizer,
+            end_ids=ends,
+            dtype=str(model.dtype).removeprefix("torch."),
+            max_tokens=config.prompt.max_prompt_tokens + config.sampling.max_new_tokens,
+            gpu_memory=rollout.gpu_memory,
+            **options,
+        )
+    return None
