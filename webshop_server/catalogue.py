@@ -131,16 +131,13 @@ class Catalogue(Sequence[Product]):
         return {asin: place for place, asin in enumerate(self.asins)}
 
 
-def open_shop_data(
-    data: str | Path | None = None, *, difficulty: str = "default", limit: int | None = None
-) -> Catalogue:
+def open_shop_data(data: str | Path | None = None, *, difficulty: str = "default") -> Catalogue:
     """Open a source of products.
 
     Args:
         data: None or "bundled" for the built-in catalogue, a directory with the original's raw
             files, or a packed catalogue.
         difficulty: of the built-in catalogue.
-        limit: of raw files, as in `Catalogue.read`.
 
     Raises:
         CatalogueError: the data is missing or broken.
@@ -157,4 +154,4 @@ def open_shop_data(
             f"no catalogue at {path}; expected 'bundled', a packed catalogue, or a directory with "
             "the raw files of WebShop"
         )
-    return Catalogue.open(path) if is_packed(path) else Catalogue.read(path, limit=limit)
+    return Catalogue.open(path) if is_packed(path) else Catalogue.read(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from array import array
 from collections.abc import Sequence
 from dataclasses import astuple
 from functools import cached_property
@@ -106,7 +107,8 @@ class Goals(Sequence[Goal]):
                 f"unknown split {str(name)[:50]!r}; known: {', '.join(CLEAN_SPLITS)}"
             )
         if self.profile == "clean":
-            return np.flatnonzero(self._rows["clean"] == CLEAN_SPLITS[name]).tolist()
+            numbers = np.flatnonzero(self._rows["clean"] == CLEAN_SPLITS[name])
+            return array("i", numbers.astype(np.int32).tobytes())
         ends = {
             "test": range(_TEST),
             "validation": range(_TEST, _VALIDATION),

@@ -63,7 +63,7 @@ def pack(
         progress: told the stage ("products", "goals", "search") and how many products are done.
 
     Raises:
-        CatalogueError: `directory` exists.
+        CatalogueError: `directory` exists, or there are no entries.
     """
     target = Path(directory)
     if target.exists():
@@ -99,6 +99,8 @@ def _write(
                 collector.add(entry)
             if len(asins) % _REPORT_EVERY == 0:
                 progress("products", len(asins))
+    if not asins:
+        raise CatalogueError("there are no products to pack; expected at least one")
     ids = np.array(asins, dtype=np.bytes_)
     np.save(directory / "ends.npy", np.array(ends))
     np.save(directory / "asins.npy", ids)
@@ -164,7 +166,7 @@ class PackedCatalogue(Catalogue):
 
     def _find(self, asin: str) -> int | None:
         key = asin.encode("utf-8", "surrogatepass")
-        if not len(self) or len(key) > self._ids.dtype.itemsize:
+        if len(key) > self._ids.dtype.itemsize:
             return None
         wanted = np.array(key, dtype=self._ids.dtype)
         at = int(np.searchsorted(self._ids, wanted, sorter=self._sorted))
@@ -201,9 +203,7 @@ class _Lines(Sequence[Entry]):
         if not len(ends) or int(ends[-1]) != size:
             raise CatalogueError(f"{path} holds {size} bytes, not as many as its index says")
         with path.open("rb") as file:
-            # An empty file cannot be mapped.
-            empty: bytes | mmap.mmap = b""
-            self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else empty
+            self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._ends = ends
         self._decoded = lru_cache(maxsize=_KEPT)(self._decode)
 

@@ -113,6 +113,9 @@ class _Fields:
         came = "is missing" if value is None else f"is {str(value)[:50]!r}"
         return CatalogueError(f"{self._where}: {name} {came}; expected {expected}")
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._row
+
     def text(self, name: str, default: str | None = None) -> str:
         value = self._row.get(name)
         value = default if value is None else value
@@ -188,7 +191,7 @@ def _read_attributes(path: Path) -> dict[str, tuple[tuple[str, ...] | None, Wish
     found = {}
     for asin, row, where in elements(path, "{"):
         fields = _Fields(row, f"{where} ({asin})")
-        attributes = fields.texts("attributes") if "attributes" in row else None
+        attributes = fields.texts("attributes") if "attributes" in fields else None
         text = fields.text("instruction", "")
         wish = Wish(text, fields.texts("instruction_attributes")) if text else None
         found[asin] = (attributes, wish)

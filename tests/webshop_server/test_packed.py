@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.webshop_server.rows import row, wish, write
+from webshop_server import packed as packing
+from webshop_server.bench import synthetic_documents, write_raw
+from webshop_server.catalogue import Catalogue
+from webshop_server.errors import CatalogueError, UnknownProductError
+from webshop_server.goals import Goals, Kind
+from webshop_server.packed import is_packed, pack
+from webshop_server.raw import read_entries
+
+KINDS: tuple[Kind, ...] = ("synthetic", "human")
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("raw")
+    write_raw(directory, 1100)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def packed(raw: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("packed") / "shop"
+    Catalogue.read(raw, seed=3).pack(directory)
+    return directory
+
+
+def test_a_packed_catalogue_is_the_one_in_memory(raw: Path, packed: Path):
+    read, opened = Catalogue.read(raw, seed=3), Catalogue.open(packed)
+    assert list(opened) == list(read)
+    assert list(opened.entries) == list(read.entries)
+    assert list(opened.asins) == list(read.asins)
+    assert opened[-1] == read[-1] and opened[5:8] == read[5:8]
+    assert opened.entries[5:8] == list(read.entries[5:8])
+    assert (opened.seed, opened.manifest_hash) == (3, read.manifest_hash)
+    assert list(opened.documents()) == list(read.documents())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("profile", ["original", "clean"])
+def test_packed_goals_are_those_made_in_memory(kind: Kind, profile: str, raw: Path, packed: Path):
+    made = Goals.build(Catalogue.read(raw, seed=3), kind, profile)
+    opened = Goals.build(Catalogue.open(packed), kind, profile)
+    assert len(made) > 10
+    assert list(opened) == list(made)
+    assert opened.manifest_hash == made.manifest_hash
+    for name in ("train", "validation", "test"):
+        assert list(opened.split(name)) == list(made.split(name))
+
+
+def test_a_packed_index_finds_what_a_new_one_finds(raw: Path, packed: Path):
+    made, opened = Catalogue.read(raw).search_index(), Catalogue.open(packed).search_index()
+    for product in Catalogue.open(packed)[:20]:
+        found = opened.search(product.title)
+        assert found[0] == product.asin
+        assert found == made.search(product.title)
+
+
+def test_every_product_is_found_by_its_id(packed: Path):
+    catalogue = Catalogue.open(packed)
+    assert [catalogue.index_of(asin) for asin in catalogue.asins] == list(range(len(catalogue)))
+    for unknown in ("B999999999", "A", "", "B0000000000", "b000000001", "\ud800", "B00000000\0"):
+        with pytest.raises(UnknownProductError, match="no product has the id"):
+            catalogue.index_of(unknown)
+    with pytest.raises(IndexError, match="no product 1100; there are 1100"):
+        catalogue[1100]
+
+
+def test_pickling_and_forking_share_the_files(packed: Path):
+    catalogue = Catalogue.open(packed)
+    bytes_ = pickle.dumps(Goals.build(catalogue, "human").catalogue)
+    assert len(bytes_) < 1000
+    assert pickle.loads(bytes_)[7] == catalogue[7]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(catalogue.get, ["B000000001", "B000001099"]) == [
+            catalogue[1],
+            catalogue[1099],
+        ]
+
+
+def test_progress_is_told(raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packing, "_REPORT_EVERY", 20)
+    stages: list[tuple[str, int]] = []
+    entries = read_entries(raw, limit=50)
+    pack(entries, tmp_path / "p", progress=lambda stage, done: stages.append((stage, done)))
+    told = [("products", 20), ("products", 40), ("goals", 50)]
+    assert stages == [*told, ("search", 0), ("search", 20), ("search", 40)]
+
+
+def test_an_empty_catalogue_is_an_error(tmp_path: Path):
+    with pytest.raises(CatalogueError, match="there are no products to pack"):
+        Catalogue(()).pack(tmp_path / "empty")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ids_and_texts_may_be_any_unicode(tmp_path: Path):
+    rows = [row("日本é"), row("B1", name="☞ 😀")]
+    catalogue = Catalogue.read(write(tmp_path / "raw", rows, {"日本é": wish("a")}))
+    catalogue.pack(tmp_path / "packed")
+    opened = Catalogue.open(tmp_path / "packed")
+    assert opened.get("日本é") == catalogue[0]
+    assert list(opened) == list(catalogue)
+
+
+def test_packing_never_overwrites_and_leaves_nothing_half_done(raw: Path, tmp_path: Path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(CatalogueError, match="there exists already; remove it or name another"):
+        Catalogue.read(raw, limit=5).pack(tmp_path / "there")
+    broken = write(tmp_path / "broken", [row(), row("B000000002", name=7)])
+    with pytest.raises(CatalogueError, match="field 'name'"):
+        pack(read_entries(broken), tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "there"]
+
+
+def test_what_is_no_packed_catalogue_is_an_error(raw: Path, packed: Path, tmp_path: Path):
+    assert is_packed(packed) and not is_packed(tmp_path)
+    with pytest.raises(CatalogueError, match="is no packed catalogue"):
+        Catalogue.open(tmp_path)
+    Catalogue.read(raw, limit=5).pack(tmp_path / "old")
+    meta = tmp_path / "old" / "meta.json"
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | {"format": 0}))
+    with pytest.raises(CatalogueError, match="has format 0, expected 1; pack it again with"):
+        Catalogue.open(tmp_path / "old")
+    meta.write_text("{}")
+    with pytest.raises(CatalogueError, match="is no packed catalogue"):
+        Catalogue.open(tmp_path / "old")
+
+
+def test_a_file_that_was_cut_off_is_an_error(raw: Path, tmp_path: Path):
+    Catalogue.read(raw, limit=5).pack(tmp_path / "p")
+    file = tmp_path / "p" / "entries.jsonl"
+    file.write_bytes(file.read_bytes()[:-10])
+    with pytest.raises(CatalogueError, match="entries.jsonl holds .* not as many as its index"):
+        Catalogue.open(tmp_path / "p")
+
+
+def test_made_up_files_have_what_costs_time(raw: Path):
+    catalogue = Catalogue.read(raw)
+    assert len(catalogue) == 1100
+    assert 50 < sum(len(product.pricing) == 2 for product in catalogue) < 200
+    assert 400 < sum(bool(product.options) for product in catalogue) < 700
+    lengths = [len(document.split()) for document in catalogue.documents()]
+    assert 30 < np.mean(lengths) < 60
+    documents = list(synthetic_documents(1100))
+    assert len(documents) == 1100
+    assert all(map(str.startswith, catalogue.documents(), map(str.lower, documents[:1])))
