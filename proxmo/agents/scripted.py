@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from proxmo.agents.base import Decision, Situation
+from proxmo.agents.parser import BLANK
 from proxmo.errors import UsageError
 
 
@@ -22,7 +23,7 @@ class ExpertAgent:
 
 
 class RandomAgent:
-    """Draws uniformly from the admissible actions."""
+    """Draws uniformly from the admissible actions, and for a blank in one a word of the task."""
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Returns a random admissible action for each situation."""
@@ -33,5 +34,10 @@ class RandomAgent:
         for situation in situations:
             rng = shared if situation.seed is None else np.random.default_rng(situation.seed)
             choices = situation.view.admissible
-            actions.append(choices[int(rng.integers(len(choices)))])
+            drawn = choices[int(rng.integers(len(choices)))]
+            if BLANK.search(drawn):
+                words = situation.view.task.split() or [""]
+                word = words[int(rng.integers(len(words)))]
+                drawn = BLANK.sub(lambda _, word=word: word, drawn)
+            actions.append(drawn)
         return [Decision(action, response=action) for action in actions]

@@ -35,6 +35,13 @@ def test_chance_draws_every_admissible_action_equally_often():
     assert all(d.valid for d in drawn)
 
 
+def test_chance_fills_a_blank_with_a_word_of_the_task():
+    view = View(r"buy red \g<0> shoes", (), 0, "seen", ("search[<your query>]",))
+    drawn = RandomAgent().act([Situation(view, {})] * 100, seed=(1,))
+    words = {r"search[\g<0>]", "search[buy]", "search[red]", "search[shoes]"}
+    assert {d.action for d in drawn} == words
+
+
 def test_chance_is_decided_by_the_seed():
     asked = [situation()] * 50
     first = RandomAgent().act(asked, seed=(1, 2))
