@@ -9,6 +9,8 @@ from .lazy import CONTEXT, LazyGroup
 # name -> module and one line of help, as in `main`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "credit": ("bench_credit", "Credit assignment beside a plain dense version."),
+    "env": ("bench_env", "An environment beside its original, by size of its rooms."),
+    "search": ("bench_search", "The search of the shop beside a plain one."),
 }
 
 

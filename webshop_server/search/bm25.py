@@ -121,7 +121,7 @@ def best(
         numbers, scores = numbers.take(kept), scores.take(kept)
         _look_up(term, numbers, scores)
         floor = max(floor, _kth(scores, k))
-    return _top(numbers, scores, k)
+    return top(numbers, scores, k)
 
 
 def _add(term: Postings, sums: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -163,9 +163,10 @@ def _kth(scores: NDArray[np.float64], k: int) -> float:
     return float(np.partition(scores.astype(np.float32), at)[at]) * (1 - 1e-6)
 
 
-def _top(
+def top(
     numbers: NDArray[np.int64], scores: NDArray[np.float64], k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Return the k best of some documents and their scores, ranked as `best` does."""
     rounded = scores.astype(np.float32)
     kept = np.flatnonzero(rounded >= _kth(scores, k))
     numbers, rounded = numbers.take(kept), rounded.take(kept)

@@ -140,7 +140,12 @@ class SearchIndex:
         """
         if k < 1:
             raise ValueError(f"k is {k}, expected the number of documents wanted, 1 or more")
-        numbers, scores = bm25.best(self.postings(query), len(self), k)
+        return self.named(*bm25.best(self.postings(query), len(self), k))
+
+    def named(
+        self, numbers: NDArray[np.int64], scores: NDArray[np.float32]
+    ) -> list[tuple[str, float]]:
+        """Return the asins of documents with their scores."""
         names = self._arrays.asins.take(numbers).tolist()
         return [(name.decode(), score) for name, score in zip(names, scores.tolist(), strict=True)]
 
