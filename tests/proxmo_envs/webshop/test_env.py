@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import gc
+import os
+import subprocess
+import sys
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
@@ -344,6 +347,28 @@ def test_environments_with_the_same_arguments_share_one_shop() -> None:
     assert original._source.shop.index is first._source.shop.index
 
 
+@pytest.mark.parametrize("profile", ["clean", "original"])
+def test_the_expert_on_request_buys_and_mostly_wins(profile: str) -> None:
+    env = make(profile=profile, split="test", expert_action=True)
+    scores = []
+    for seed in range(20):
+        _, info = env.reset(seed=seed)
+        ended = False
+        while not ended:
+            _, _, terminated, truncated, info = env.step(info["expert_action"])
+            ended = terminated or truncated
+        assert terminated
+        scores.append(info["score"])
+    assert np.mean(scores) > 0.8
+
+
+def test_the_expert_reads_text_whatever_the_agent_is_shown() -> None:
+    told = [
+        make(observation_mode=mode, expert_action=True).reset(seed=1) for mode in ("url", "text")
+    ]
+    assert told[0][1]["expert_action"] == told[1][1]["expert_action"]
+
+
 def trace(seed: int) -> list[Any]:
     """Play random episodes; return everything that was said."""
     env = make()
@@ -397,6 +422,27 @@ def test_gymnasiums_own_vector_environments_work(mode: str) -> None:
         vector.step(("search[lamp]", "search[lamp]"))
     finally:
         vector.close()
+
+
+def test_playing_loads_nothing_heavy(repository: Path) -> None:
+    code = (
+        "import sys, gymnasium\n"
+        "env = gymnasium.make('proxmo_envs:WebShop-v0', difficulty='small', expert_action=True)\n"
+        "env.reset(seed=0)\n"
+        "env.step('search[shirt]')\n"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(repository)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    loaded = set(done.stdout.split())
+    assert "webshop_server" in loaded
+    heavy = {"torch", "transformers", "faiss", "flask", "bs4", "scipy", "numba", "proxmo", "click"}
+    assert not loaded & heavy
+
+
+def test_the_registered_step_limit_is_that_of_the_experiments() -> None:
+    assert gymnasium.spec("WebShop-v0").max_episode_steps == 15
 
 
 def test_memory_stays_flat_over_many_episodes() -> None:
