@@ -6,7 +6,7 @@ Its files, for N products:
     entries.jsonl     one line of JSON for each product, see `entries.encode`
     ends.npy          (N + 1,) where each line starts, and where the last one ends
     asins.npy         (N,) ids in catalogue order, UTF-8
-    sorted.npy        (N,) places of the products by ascending id
+    sorted.npy        (N,) int64, places of the products by ascending id
     goals-KIND.npy    the rows of all goals, see `goalrows.ROW`
     search/           the search index
 """
@@ -104,7 +104,7 @@ def _write(
     ids = np.array(asins, dtype=np.bytes_)
     np.save(directory / "ends.npy", np.array(ends))
     np.save(directory / "asins.npy", ids)
-    np.save(directory / "sorted.npy", np.argsort(ids, kind="stable").astype(np.int32))
+    np.save(directory / "sorted.npy", np.argsort(ids, kind="stable"))
     progress("goals", len(asins))
     while goals:
         collector = goals.pop()
