@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -187,20 +188,19 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
     def _choose(self, options: Mapping[str, Any]) -> str | int:
         """Return the id or the number of the task that `options` name, or draw an id."""
-        kinds: dict[str, type] = {"task_id": str, "goal_index": int}
+        kinds: dict[str, type] = {"task_id": str, "goal_index": Integral}
         strange = sorted(set(options) - set(kinds))
         if strange:
             raise InvalidOptionError(unknown("reset option", strange[0], kinds))
         if len(options) > 1:
             raise InvalidOptionError("reset options: give task_id or goal_index, not both")
         for name, value in options.items():
-            if not isinstance(value, kinds[name]) or isinstance(value, bool):
-                wanted, came = kinds[name].__name__, type(value).__name__
-                raise InvalidOptionError(f"reset option {name} is of type {wanted}, got {came}")
-        if not options:
-            return self._ids[int(self.np_random.integers(len(self._ids)))]
-        chosen: str | int = next(iter(options.values()))
-        return chosen
+            fits = isinstance(value, kinds[name]) and not isinstance(value, bool)
+            if not fits:
+                wanted = "a string" if name == "task_id" else "a whole number"
+                raise InvalidOptionError(f"reset option {name} is {wanted}, got {value!r:.100}")
+            return value if name == "task_id" else int(value)
+        return self._ids[int(self.np_random.integers(len(self._ids)))]
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one action; raises InvalidActionError for anything but a string."""
