@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     import torch
 
 
+# Seconds the hub has to answer whether it has a model.
+_HUB_TIMEOUT_S = 10.0
+
+
 class TransformersPolicy:
     """Samples with `model.generate`; the model is the trainer's own, so no weights are copied.
 
@@ -206,15 +210,37 @@ def check_context(model: Any, *, prompt_tokens: int, new_tokens: int) -> None:
         )
 
 
+def _read_model(name: str, dtype: torch.dtype) -> tuple[Any, Any]:
+    from huggingface_hub import HfApi, constants
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    def read(*, local_files_only: bool) -> tuple[Any, Any]:
+        tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local_files_only)
+        model = AutoModelForCausalLM.from_pretrained(
+            name, dtype=dtype, local_files_only=local_files_only
+        )
+        return model, tokenizer
+
+    try:
+        return read(local_files_only=True)
+    except Exception:  # whatever is missing or broken here: the hub may have it
+        if Path(name).exists() or constants.HF_HUB_OFFLINE:
+            raise
+    HfApi().model_info(name, timeout=_HUB_TIMEOUT_S)
+    return read(local_files_only=False)
+
+
 def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer from a directory or by hub id.
+
+    What the local cache holds is taken from there. Else the hub is asked once, so that without a
+    network the error comes in seconds and not after all the retries of a download.
 
     Raises:
         DataError: when nothing can be loaded under that name.
         UsageError: when the device is a GPU that is not there.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     where = torch.device(
         ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
@@ -226,8 +252,7 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
     if "/" in name and not name.count("/") == 1 and not Path(name).exists():
         raise DataError(f"model directory {name!r} does not exist")
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(name, dtype=getattr(torch, chosen))
+        model, tokenizer = _read_model(name, getattr(torch, chosen))
     except Exception as cause:  # safetensors and tokenizers raise no narrower class
         reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
         raise DataError(

@@ -317,3 +317,32 @@ def test_prompts_and_replies_that_exceed_the_models_context_are_a_usage_error():
     check_context(tiny_model(), prompt_tokens=500, new_tokens=12)
     with pytest.raises(UsageError, match=r"prompts of 500 and replies of 13 .* context of 512"):
         check_context(tiny_model(), prompt_tokens=500, new_tokens=13)
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_hub_that_cannot_be_reached_is_asked_once_and_never_when_it_is_off_limits(
+    monkeypatch: pytest.MonkeyPatch, offline: bool
+):
+    import huggingface_hub
+
+    asked: list[object] = []
+
+    def unreachable(self: object, name: str, *, timeout: float) -> None:
+        asked.append((name, timeout <= 10))
+        raise ConnectionError("name not known")
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", unreachable)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", offline)
+    with pytest.raises(DataError, match="reachable or cached") as raised:
+        load_model("nobody/has-such-a-model", device="cpu")
+    assert asked == ([] if offline else [("nobody/has-such-a-model", True)])
+    assert offline or "name not known" in str(raised.value)
+
+
+def test_the_hub_is_not_asked_about_a_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.HfApi, "model_info", None)
+    with pytest.raises(DataError, match="no model can be loaded"):
+        load_model(str(tmp_path), device="cpu")
