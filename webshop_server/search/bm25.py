@@ -23,6 +23,9 @@ B = np.float32(0.4)
 _FIRST_FLOOR = 1_000
 _NEXT_FLOOR = 10
 
+# One in so many scores is looked at to tell which ones may be among the best.
+_SAMPLED = 16
+
 
 def _decode_length(code: int) -> int:
     """Undo Lucene's one-byte code of a length: exact to 40, then four significant bits."""
@@ -159,8 +162,13 @@ def _kth(scores: NDArray[np.float64], k: int) -> float:
     """
     if len(scores) < k:
         return 0.0
-    at = len(scores) - k
-    return float(np.partition(scores.astype(np.float32), at)[at]) * (1 - 1e-6)
+    rounded = scores.astype(np.float32)
+    if len(rounded) > _SAMPLED * k:
+        # The k-th of a part is no larger than that of all; what is below it need not be sorted.
+        sample = rounded[::_SAMPLED]
+        rounded = rounded[rounded >= np.partition(sample, len(sample) - k)[len(sample) - k]]
+    at = len(rounded) - k
+    return float(np.partition(rounded, at)[at]) * (1 - 1e-6)
 
 
 def top(
