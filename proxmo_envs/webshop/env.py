@@ -86,9 +86,10 @@ class WebShopEnv(gymnasium.Env[str, str]):
     Options:
         `data`: None or "bundled" (a catalogue of our own), or a path: a directory with the
         original's raw files, or a packed catalogue. `split`: train, validation, test. `difficulty`:
-        of the bundled catalogue. `goals`: "synthetic" or "human". `show_attributes`: give products
-        the page of their attributes, which says what a goal may ask for. `title_nouns`: a JSON file
-        of the nouns a tagger found in the titles, for rewards exactly as spaCy gives them.
+        of the bundled catalogue. `profile`: "clean" or "original". `goals`: "synthetic" or "human".
+        `show_attributes`: give products the page of their attributes, which says what a goal may
+        ask for. `title_nouns`: a JSON file of the nouns a tagger found in the titles, for rewards
+        exactly as spaCy gives them.
         `base_url`: play in the shop of a running server. `render_mode`: None or "ansi".
         `reset(options={"task_id": ...})` plays a given task, `{"goal_index": N}` the one with this
         number in the literature's order; without options the environment's own random generator
