@@ -26,8 +26,6 @@ from proxmo_envs.alfworld.layouts import (
     written_id,
 )
 
-# Part of every content hash: raise it whenever the same arguments give another game than before.
-VERSION: Final = 1
 DIFFICULTIES: Final = tuple(SETTINGS)
 SPLIT_SIZES: Final = {"train": 10_000, "valid_seen": 1_000, "valid_unseen": 1_000}
 _POOL: Final = {"train": "known", "valid_seen": "known", "valid_unseen": "new"}
@@ -63,8 +61,8 @@ _ONE_MORE: Final = 0.25
 _COPIES: Final = (1, 1, 2, 2, 3)
 # Oddities of official rooms, as chances: a thing in the fridge is cool from the start; something
 # lies in a bowl, pan or the like; a thing counts as lying on two pieces that share a place.
-_COOL_ALREADY: Final = 0.05
-_LIES_IN_HOLDER: Final = 0.12
+_COOL_ALREADY: Final = 0.08
+_LIES_IN_HOLDER: Final = 0.09
 _LIES_ON_TWO: Final = 0.6
 _TWO_AS_ONE: Final = {"stoveburner": "stoveburner", "coffeemachine": "countertop"}
 
@@ -88,7 +86,7 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
     things = _Things(draws, place)
     _add_targets(things, goal, settings)
     if settings.official:
-        _add_official_others(things, goal, settings.things)
+        _add_official_others(things, goal, settings)
     else:
         _add_few_others(things, goal, draws.between(settings.things))
     sentence = draws.pick(SENTENCES[goal.task_type])
@@ -240,7 +238,7 @@ def _add_few_others(things: _Things, goal: Goal, size: int) -> None:
         things.put(kind, things.place.spots[kind])
 
 
-def _add_official_others(things: _Things, goal: Goal, bounds: tuple[int, int]) -> None:
+def _add_official_others(things: _Things, goal: Goal, settings: Difficulty) -> None:
     """Add everything else that official rooms have, in their numbers and with their oddities."""
     draws, place = things.draws, things.place
     for kind, numbers in frequencies.ON_THE_FLOOR[place.room].items():
@@ -250,10 +248,12 @@ def _add_official_others(things: _Things, goal: Goal, bounds: tuple[int, int]) -
                 things.drop(kind)
     for kind in _other_kinds(place, goal):
         if draws.uniform() * 100 < frequencies.OCCURS[place.room][kind]:
-            copies = 1 if kind in vocabulary.UNIQUE else draws.pick(_COPIES)
-            for _ in range(min(copies, bounds[1] - len(things.items))):
+            copies = 1
+            if kind not in vocabulary.UNIQUE:
+                copies = int(draws.pick(_COPIES) * settings.scale + 0.5)
+            for _ in range(min(copies, settings.things[1] - len(things.items))):
                 things.put(kind, place.spots[kind])
-    _add_few_others(things, goal, bounds[0])
+    _add_few_others(things, goal, settings.things[0])
     _lay_on_two(things, goal)
     _lay_in_holders(things)
     if goal.task_type != "pick_cool_then_place_in_recep":

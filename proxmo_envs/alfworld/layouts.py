@@ -51,6 +51,12 @@ _SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
     "safe": (0.2, frozenset({"drawer"})),
     "towelholder": (0.03, frozenset({"handtowelholder"})),
 }
+# Bathrooms of official size crowd theirs together.
+_SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
+    **_SHARES_PLACE,
+    "drawer": (0.34, frozenset({"drawer", "dresser"})),
+    "cabinet": (0.22, frozenset({"cabinet"})),
+}
 
 
 # What rooms of few kinds are furnished with and what lies in them: enough for every task type, few
@@ -87,12 +93,17 @@ class Difficulty:
     search_steps: int
     # Only a few kinds of furniture and things?
     few_kinds: bool = False
+    # How many times as many pieces and things of a kind as official rooms have.
+    scale: float = 1.0
+    # Raise it when the difficulty gives other games than before: it is part of their hashes.
+    version: int = 1
 
 
 SETTINGS: Final[dict[str, Difficulty]] = {
     "tiny": Difficulty((5, 7), (4, 7), 2, 0.0, False, False, 12, few_kinds=True),
     "small": Difficulty((11, 16), (12, 20), 4, 0.1, True, False, 18),
-    "default": Difficulty((6, 54), (17, 73), None, 0.17, True, True, 26),
+    "default": Difficulty((6, 54), (17, 73), None, 0.17, True, True, 26, version=2),
+    "large": Difficulty((9, 81), (25, 110), None, 0.17, True, True, 26, scale=1.5),
 }
 
 
@@ -265,7 +276,9 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
     deciles = frequencies.FURNITURE[room]
     counts: Counter[str] = Counter()
     if settings.most_alike is None:
-        counts.update({kind: draws.pick(numbers) for kind, numbers in deciles.items()})
+        for kind, numbers in deciles.items():
+            scale = settings.scale if max(numbers) > 1 else 1
+            counts[kind] = int(draws.pick(numbers) * scale + 0.5)
     allowed = set(_FEW_FURNITURE[room].split() if settings.few_kinds else deciles)
     for kinds in _ESSENTIAL[room]:
         choices = [kind for kind in kinds.split("|") if kind in allowed]
@@ -285,11 +298,13 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
 
 def _furnish(draws: Draws, room: str, scene: int, kinds: list[str], settings: Difficulty) -> Layout:
     """Give every piece a place, coordinates and perhaps a door."""
+    crowded = settings.official and room == "bathroom"
+    shares = _SHARES_IN_BATHROOMS if crowded else _SHARES_PLACE
     free = _floor(draws, len(kinds) + 6)
     places: list[tuple[str, tuple[int, int]]] = []
     pieces: list[tuple[Receptacle, tuple[float, float, float]]] = []
     for kind in kinds:
-        chance, partners = _SHARES_PLACE.get(kind, (0.0, frozenset()))
+        chance, partners = shares.get(kind, (0.0, frozenset()))
         beside = [n for n, (r, _) in enumerate(pieces) if r.kind in partners]
         if settings.shares_places and beside and draws.uniform() < chance:
             place = places[draws.pick(beside)]

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from proxmo_envs.alfworld import generator
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
+from proxmo_envs.alfworld.layouts import SETTINGS
 from proxmo_envs.alfworld.official import (
     JSON_LINES,
     SPLITS,
@@ -68,11 +69,21 @@ class GeneratedGames:
         sizes = generator.SPLIT_SIZES
         if split not in sizes:
             raise InvalidOptionError(unknown("split", split, sizes))
-        prefix = f"{GENERATED}/{split}/{self.difficulty}"
-        return tuple(f"{prefix}/{index:06d}" for index in range(sizes[split]))
+        return _generated_ids(split, self.difficulty)
 
     def game(self, task_id: str) -> Game:
         """Generate the game that `task_id` names."""
+        split, difficulty, number = self._parts(task_id)
+        return generator.generate(split, int(number), difficulty)
+
+    def content_hash(self, task_id: str) -> str:
+        """Hash the id: of a deterministic generator, its version and the id are the content."""
+        version = SETTINGS[self._parts(task_id)[1]].version
+        content = f"generator {version} {task_id}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @staticmethod
+    def _parts(task_id: str) -> tuple[str, str, str]:
         parts = task_id.split("/")
         if (
             len(parts) != 4
@@ -87,12 +98,14 @@ class GeneratedGames:
                 f"{', '.join(generator.SPLIT_SIZES)}, a difficulty of "
                 f"{', '.join(generator.DIFFICULTIES)} and a number of six digits"
             )
-        return generator.generate(parts[1], int(parts[3]), parts[2])
+        return parts[1], parts[2], parts[3]
 
-    def content_hash(self, task_id: str) -> str:
-        """Hash the id: of a deterministic generator, its version and the id are the content."""
-        content = f"generator {generator.VERSION} {task_id}"
-        return hashlib.sha256(content.encode()).hexdigest()
+
+# Environments share them: 10,000 ids take more memory than a live game.
+@lru_cache
+def _generated_ids(split: str, difficulty: str) -> tuple[str, ...]:
+    numbers = range(generator.SPLIT_SIZES[split])
+    return tuple(f"{GENERATED}/{split}/{difficulty}/{number:06d}" for number in numbers)
 
 
 class OneGame:
