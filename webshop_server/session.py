@@ -180,12 +180,14 @@ class Session:
 
     def _show_results(self, number: int) -> Outcome:
         state = self.state
-        state.page, state.asin, state.options = number, None, {}
+        state.page = number
         state.actions["search"] += 1
         try:
             hits = self._hits(state.keywords or ())
         except QueryError as error:
+            # The page stays, and with it the product it may be about.
             return _refused(str(error))
+        state.asin, state.options = None, {}
         products = tuple(map(self.shop.catalogue.get, on_page(hits, number)))
         return self._show(Kind.RESULTS, total=len(hits), products=products)
 

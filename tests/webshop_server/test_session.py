@@ -110,6 +110,15 @@ def test_where_the_original_breaks_down_a_complaint_comes_instead(query: str) ->
     assert session.page.kind is Kind.SEARCH
 
 
+def test_after_a_query_that_breaks_down_the_page_still_works() -> None:
+    session = shopper("original", SEARCH, ITEM, "click[white]")
+    page = session.observe("text_rich")
+    assert not session.act("search[<c>]").valid and session.observe("text_rich") == page
+    assert session.act("click[features]").valid and session.act("click[< prev]").valid
+    assert not session.act("click[< prev]").valid  # it would search again
+    assert session.act("click[buy now]").reward > 0
+
+
 def test_random_products_follow_the_generator_that_is_passed() -> None:
     where = shop("original")
 
