@@ -23,7 +23,10 @@ from gymnasium.envs.registration import load_env_creator
 from proxmo_envs.errors import InvalidOptionError, unknown
 
 # To add an environment, write its Subject and name it here.
-SUBJECTS: Final = {"ALFWorld-v0": "proxmo_envs.alfworld.bench:SUBJECT"}
+SUBJECTS: Final = {
+    "ALFWorld-v0": "proxmo_envs.alfworld.bench:SUBJECT",
+    "WebShop-v0": "proxmo_envs.webshop.bench:SUBJECT",
+}
 
 _EPISODE_STEPS: Final = 50
 _LIVE_GAMES: Final = 20
@@ -124,16 +127,18 @@ def measure(
 
 def _steps_per_second(env: Any, steps: int) -> tuple[float, float]:
     """Return the rate of steps and the mean number of admissible actions."""
-    spent, actions = 0.0, 0
+    spent, actions, ended = 0.0, 0, False
     env.action_space.seed(0)
     for step in range(steps):
-        if step % _EPISODE_STEPS == 0:
+        # What is won or bought is over: steps after it would cost next to nothing.
+        if ended or step % _EPISODE_STEPS == 0:
             env.reset(seed=step)
         action = env.action_space.sample()
         actions += len(env.action_space.choices)
         start = time.process_time()
-        env.step(action)
+        _, _, terminated, truncated, _ = env.step(action)
         spent += time.process_time() - start
+        ended = terminated or truncated
     return steps / spent, actions / steps
 
 
