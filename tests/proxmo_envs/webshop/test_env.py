@@ -29,6 +29,7 @@ from proxmo_envs.errors import (
     UnknownTaskError,
 )
 from proxmo_envs.webshop.env import WebShopEnv
+from webshop_server import bundled
 
 SMALL = {"difficulty": "small"}
 INFO = {
@@ -158,6 +159,19 @@ def test_sampled_actions_are_valid_and_lead_into_the_shop() -> None:
         if terminated:
             env.reset()
     assert len(pages) > 20
+
+
+def test_a_packed_catalogue_is_played_like_the_one_it_was_made_from(tmp_path: Path) -> None:
+    bundled.catalogue("small").pack(tmp_path / "packed")
+    envs = [make(), gymnasium.make("WebShop-v0", data=tmp_path / "packed")]
+    rngs = [np.random.default_rng(1) for _ in envs]
+    played = [[shop_until(env, rng) for _ in range(3)] for env, rng in zip(envs, rngs, strict=True)]
+    assert played[0] == played[1]
+
+
+def test_goals_in_free_words_are_played_on_request() -> None:
+    _, info = make(goals="human").reset(seed=0)
+    assert info["task_id"].startswith("human/") and info["task"]
 
 
 @pytest.mark.parametrize("mode", ["text", "text_rich", "url", "html"])
