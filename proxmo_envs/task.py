@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,13 +24,27 @@ class TaskSet:
     """The tasks of one split, sorted by id; content hashes are computed only when asked for."""
 
     def __init__(
-        self, env: str, split: str, ids: Iterable[str], content_hash: Callable[[str], str]
+        self,
+        env: str,
+        split: str,
+        ids: Iterable[str],
+        content_hash: Callable[[str], str],
+        facts: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
-        """Hold the `ids` of a split; `content_hash` maps an id to the hash of what the task is."""
+        """Hold the `ids` of a split.
+
+        Args:
+            env: id of the environment.
+            split: name of the split.
+            ids: of the tasks, in any order.
+            content_hash: maps an id to the hash of what the task is.
+            facts: what else a manifest says of the tasks; asked for only then.
+        """
         self.env = env
         self.split = split
         self.ids: tuple[str, ...] = tuple(sorted(ids))
         self._content_hash = content_hash
+        self._facts = facts
 
     def __len__(self) -> int:
         """Return the number of tasks."""
@@ -55,6 +69,16 @@ class TaskSet:
         lines = (f"{task.task_id} {task.content_hash}\n" for task in self)
         header = f"{self.env} {self.split}\n"
         return hashlib.sha256((header + "".join(lines)).encode()).hexdigest()
+
+    def manifest(self) -> dict[str, str | int]:
+        """Return what stands beside results: environment, split, number, hash and further facts."""
+        return {
+            "env": self.env,
+            "split": self.split,
+            "tasks": len(self),
+            "manifest_hash": self.manifest_hash,
+            **self._facts(),
+        }
 
     def sample(self, rng: np.random.Generator, n: int) -> list[Task]:
         """Draw `n` tasks: all different while they last, then further passes over the set."""

@@ -145,8 +145,14 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
                 return own
             return hashlib.sha256(f"{grammar} {own}".encode()).hexdigest()
 
+        def facts() -> dict[str, str]:
+            # Files of both releases can lie in one split: then all grammars in force are named.
+            if grammar != "auto":
+                return {"grammar": grammar}
+            return {"grammar": "+".join(sorted({*map(source.grammar, source.ids(split))}))}
+
         _check_grammar(grammar)
-        return TaskSet("ALFWorld-v0", split, source.ids(split), content_hash)
+        return TaskSet("ALFWorld-v0", split, source.ids(split), content_hash, facts)
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

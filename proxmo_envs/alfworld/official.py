@@ -21,6 +21,7 @@ from proxmo_envs.alfworld.games import (
     GAME_FILE,
     TASK_TYPES,
     Game,
+    Grammar,
     content_hash,
     read_game_file,
     read_problem,
@@ -88,6 +89,10 @@ class OfficialDirectory:
     def content_hash(self, task_id: str) -> str:
         """Return the content hash of a game; its file is read for that."""
         return read_texts(self._file(task_id)).content_hash
+
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the grammar of a game; its file is read for that."""
+        return read_texts(self._file(task_id)).grammar
 
     def _file(self, task_id: str) -> Path:
         # Only what is listed is opened: an id cannot lead out of the directory.
@@ -175,6 +180,10 @@ class JsonLinesGames:
     def content_hash(self, task_id: str) -> str:
         """Return the content hash of a game."""
         return self._holding(task_id).content_hash(task_id)
+
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the grammar of a game."""
+        return self._holding(task_id).grammar(task_id)
 
     def _holding(self, task_id: str) -> Block:
         try:

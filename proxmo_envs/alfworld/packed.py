@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from proxmo_envs.alfworld.games import ITEM_FLAGS, Game, Goal, Item, Receptacle
+from proxmo_envs.alfworld.games import ITEM_FLAGS, Game, Goal, Grammar, Item, Receptacle
 from proxmo_envs.errors import GameFileError, InvalidOptionError, UnknownTaskError, unknown
 
 MAGIC = b"proxmo-alfworld-games 1\n"
@@ -73,6 +73,11 @@ class Block:
     def content_hash(self, task_id: str) -> str:
         """Return the content hash of a game."""
         return self._hashes[self._index[task_id]]
+
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the grammar of a game."""
+        grammar: Grammar = json.loads(self._records[self._index[task_id]])["grammar"]
+        return grammar
 
     def game(self, task_id: str) -> Game:
         """Decode one game."""
@@ -225,6 +230,10 @@ class PackedGames:
     def content_hash(self, task_id: str) -> str:
         """Return the content hash of a game."""
         return self._holding(task_id).content_hash(task_id)
+
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the grammar of a game."""
+        return self._holding(task_id).grammar(task_id)
 
     def _holding(self, task_id: str) -> Block:
         """Return the block of a game: its split is the first part of the id."""

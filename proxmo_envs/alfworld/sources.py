@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proxmo_envs.alfworld import generator
-from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
+from proxmo_envs.alfworld.games import GAME_FILE, Game, Grammar, read_game_file
 from proxmo_envs.alfworld.layouts import SETTINGS
 from proxmo_envs.alfworld.official import (
     JSON_LINES,
@@ -50,6 +50,9 @@ class GameSource(Protocol):
     def content_hash(self, task_id: str) -> str:
         """Return the hash of what the game is."""
 
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the grammar of a game."""
+
 
 class GeneratedGames:
     """Procedural games; an id such as `generated/train/tiny/000123` says all about its game."""
@@ -81,6 +84,10 @@ class GeneratedGames:
         version = SETTINGS[self._parts(task_id)[1]].version
         content = f"generator {version} {task_id}"
         return hashlib.sha256(content.encode()).hexdigest()
+
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the newer grammar: all generated games speak it."""
+        return "move"
 
     @staticmethod
     def _parts(task_id: str) -> tuple[str, str, str]:
@@ -132,6 +139,10 @@ class OneGame:
     def content_hash(self, task_id: str) -> str:
         """Return the hash of the game."""
         return self._hash
+
+    def grammar(self, task_id: str) -> Grammar:
+        """Return the grammar of the game."""
+        return self._game.grammar
 
 
 def _read_one(file: Path) -> tuple[Game, str]:

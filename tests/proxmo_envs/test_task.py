@@ -29,6 +29,17 @@ def test_the_manifest_hash_depends_on_ids_split_and_contents_not_on_order() -> N
     assert manifest not in {other.manifest_hash for other in others}
 
 
+def test_the_manifest_says_what_the_tasks_are_and_what_else_the_environment_tells() -> None:
+    tasks = TaskSet("World-v0", "train", ["a"], str, lambda: {"grammar": "old"})
+    assert tasks.manifest() == {
+        "env": "World-v0",
+        "split": "train",
+        "tasks": 1,
+        "manifest_hash": tasks.manifest_hash,
+        "grammar": "old",
+    }
+
+
 def test_drawn_tasks_differ_while_they_last() -> None:
     tasks = task_set(*"abcde")
     drawn = [task.task_id for task in tasks.sample(np.random.default_rng(0), 13)]

@@ -17,8 +17,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from proxmo_envs.alfworld.env import ALFWorldEnv
+from proxmo_envs.alfworld.games import GAME_FILE
 from proxmo_envs.alfworld.generator import generate
 from proxmo_envs.alfworld.packed import write_packed
+from proxmo_envs.alfworld.sources import pack
+from proxmo_envs.alfworld.writer import write_generated
 from proxmo_envs.errors import (
     InvalidActionError,
     InvalidOptionError,
@@ -251,6 +254,51 @@ def test_a_snapshot_can_be_restored_any_number_of_times() -> None:
     assert endings[0] == endings[1] and endings[0]
     other = ALFWorldEnv(**TINY)
     assert other.restore(snapshot)[1]["task_id"] == info["task_id"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_recorded_episode_is_replayed_from_any_form_of_its_game_and_from_any_moment(
+    seed: int, tmp_path: Path
+) -> None:
+    """Random commands, sensible and not, told again by folder, packed file and snapshot."""
+    rng = np.random.default_rng(seed)
+    difficulty = ("tiny", "small", "default")[seed % 3]
+    env = ALFWorldEnv(data="generated", difficulty=difficulty)
+    said = [env.reset(seed=seed)]
+    number = int(said[0][1]["task_id"][-6:])
+    commands, snapshots = [], []
+    for _ in range(60):
+        snapshots.append(env.snapshot())
+        command = str(rng.choice(said[-1][-1]["admissible_actions"]))
+        junk = (command.upper(), command[1:], f" {command}\t", f"{command} 1", "\ud800", "")
+        commands.append(str(rng.choice(junk)) if rng.random() < 0.3 else command)
+        said.append(env.step(commands[-1]))
+
+    def tell(env: ALFWorldEnv, start: Any, commands: list[str]) -> list[Any]:
+        told = [start, *map(env.step, commands)]
+        for *_, info in told:
+            info["task_id"] = said[0][1]["task_id"]
+        return told
+
+    (folder,) = write_generated(tmp_path, "train", [number], difficulty)
+    pack(tmp_path, tmp_path / "games.packed", ["train"])
+    for data in (folder / GAME_FILE, tmp_path, tmp_path / "games.packed"):
+        other = ALFWorldEnv(data=data)
+        assert tell(other, other.reset(), commands) == said
+    for moment in map(int, rng.integers(len(commands), size=5)):
+        other = ALFWorldEnv(**TINY)
+        told = tell(other, other.restore(snapshots[moment]), commands[moment:])
+        assert told[1:] == said[moment + 1 :]
+        assert told[0][0] == said[moment][0]
+
+
+def test_the_plan_wins_the_game_from_its_start() -> None:
+    for grammar in ("move", "put"):
+        env = ALFWorldEnv(**TINY, grammar=grammar)
+        env.reset(seed=3)
+        assert [env.step(command)[2] for command in env.plan()].index(True) == len(env.plan()) - 1
+    with pytest.raises(NoEpisodeError):
+        ALFWorldEnv(**TINY).plan()
 
 
 def test_a_deep_copy_is_an_environment_of_its_own() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import proxmo_envs
 from proxmo_envs.alfworld.games import GAME_FILE, content_hash
 from proxmo_envs.alfworld.generator import SPLIT_SIZES, generate
 from proxmo_envs.alfworld.official import OfficialDirectory
@@ -90,6 +91,26 @@ def test_every_form_gives_the_same_games_with_the_same_hashes(data: Path) -> Non
     assert source.content_hash(SEEN) == content_hash(
         problem_text(kitchen()), kitchen().task, "move"
     )
+
+
+def test_the_manifest_of_every_form_names_the_grammar_in_force(data: Path) -> None:
+    def grammar(**kwargs: str) -> object:
+        return proxmo_envs.task_set("ALFWorld-v0", "train", str(data), **kwargs).manifest()
+
+    told = grammar()
+    assert isinstance(told, dict) and (told["grammar"], told["tasks"]) == ("move", 2)
+    overridden = grammar(grammar="put")
+    assert isinstance(overridden, dict) and overridden["grammar"] == "put"
+    assert overridden["manifest_hash"] != told["manifest_hash"]
+
+
+def test_a_split_of_both_releases_names_both_grammars(tmp_path: Path) -> None:
+    for grammar in ("move", "put"):
+        task_id = f"train/pick_and_place_simple-Mug-None-Cabinet-1/trial_{grammar}"
+        write_game(tmp_path, kitchen(task_id=task_id, grammar=grammar))
+    tasks = proxmo_envs.task_set("ALFWorld-v0", "train", str(tmp_path))
+    assert tasks.manifest()["grammar"] == "move+put"
+    assert open_source("generated").grammar("generated/train/tiny/000000") == "move"
 
 
 @pytest.mark.parametrize("task_id", ["train/nothing", "moon/x", "", "train/../train", "x" * 10_000])
@@ -252,6 +273,21 @@ def test_a_game_file_that_breaks_later_is_one_clear_error(tmp_path: Path) -> Non
     (tmp_path / FIRST / GAME_FILE).write_text(game_file_text(kitchen())[:40])
     with pytest.raises(GameFileError, match="not a game file"):
         source.game(FIRST)
+
+
+@pytest.mark.parametrize("data", ["generated", "file"])
+def test_only_data_sets_are_packed(tmp_path: Path, data: str) -> None:
+    if data == "file":
+        data = str(write_game(tmp_path, kitchen(task_id=SEEN)))
+    with pytest.raises(InvalidOptionError, match="a data set is packed"):
+        pack(data, tmp_path / "games.packed")
+
+
+def test_a_data_set_without_a_playable_game_is_refused_with_the_reasons(tmp_path: Path) -> None:
+    write_game(tmp_path, kitchen(task_id=SEEN), solvable=False)
+    with pytest.raises(InvalidOptionError, match="no playable game.*'marked unsolvable': 1"):
+        pack(tmp_path, tmp_path / "games.packed")
+    assert not (tmp_path / "games.packed").exists()
 
 
 def test_packing_tells_what_was_packed_and_what_was_left_out(tmp_path: Path) -> None:
