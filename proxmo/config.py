@@ -32,6 +32,14 @@ class ModelConfig:
     device: str = "auto"
     # Parameter type: "auto" (bfloat16 on cuda, float32 on cpu), "float32", "bfloat16".
     dtype: str = "auto"
+    # Rank of LoRA adapters (peft); 0 trains every weight.
+    lora_rank: int = 0
+    # Scale of the adapters: alpha / rank times their product is added.
+    lora_alpha: float = 32.0
+    # Load the base in 4 bits (QLoRA, bitsandbytes on cuda); needs lora_rank.
+    load_in_4bit: bool = False
+    # Recompute activations in the backward pass: less memory, about a third more time.
+    gradient_checkpointing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +125,33 @@ class OptimConfig:
     weight_decay: float = 0.01
     # Linear warm-up of the learning rate, in optimiser steps.
     warmup_steps: int = 0
+    # What follows: "constant", "linear" (to 0) or "cosine" (to 0) over the iterations.
+    lr_schedule: str = "constant"
     # Largest gradient norm.
     max_grad_norm: float = 1.0
     # Clip ratio below and above 1.
     clip_low: float = 0.2
     clip_high: float = 0.2
-    # Weight of the KL divergence to the frozen reference (k3 estimator); 0 keeps no reference.
+    # Weight of the KL divergence to the frozen reference; 0 keeps no reference.
     kl_coef: float = 0.01
+    # Its estimator: "k1", "k2" or "k3".
+    kl_estimator: str = "k3"
+    # What a token weighs: "token" (all alike), "sequence" (the mean of each reply counts once) or
+    # "constant" (as "token", divided by replies times the length limit: Dr. GRPO).
+    aggregation: str = "token"
+    # Log-probabilities the ratio is taken to: "sampler" (as sampled) or "recomputed" before the
+    # update, with truncated importance sampling between both.
+    old_logprobs: str = "sampler"
+    # Largest importance weight between sampler and trainer; only with "recomputed".
+    importance_cap: float = 2.0
     # Weight of the entropy bonus.
     entropy_coef: float = 0.0
     # Optimiser steps per pass over the batch.
     minibatches: int = 1
     # Passes over the batch.
     epochs: int = 1
+    # Updates in a row without a finite gradient, after which a run stops.
+    max_skipped: int = 5
     # Tokens (padding included) in one forward-backward pass.
     micro_batch_tokens: int = 16384
 

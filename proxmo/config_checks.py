@@ -17,6 +17,8 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
     "prompt.max_prompt_tokens": (1, True, None),
     "sampling.temperature": (0, False, None),
     "sampling.max_new_tokens": (1, True, None),
+    "model.lora_rank": (0, True, None),
+    "model.lora_alpha": (0, False, None),
     "rollout.tasks": (1, True, None),
     "rollout.group_size": (1, True, None),
     "rollout.invalid_penalty": (0, True, None),
@@ -38,6 +40,8 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
     "optim.clip_high": (0, False, None),
     "optim.kl_coef": (0, True, None),
     "optim.entropy_coef": (0, True, None),
+    "optim.importance_cap": (0, False, None),
+    "optim.max_skipped": (1, True, None),
     "optim.minibatches": (1, True, None),
     "optim.epochs": (1, True, None),
     "optim.micro_batch_tokens": (1, True, None),
@@ -50,6 +54,10 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
 _CHOICES = {
     "model.dtype": ("auto", "float32", "bfloat16"),
     "prompt.style": ("think", "terse"),
+    "optim.lr_schedule": ("constant", "linear", "cosine"),
+    "optim.kl_estimator": ("k1", "k2", "k3"),
+    "optim.aggregation": ("token", "sequence", "constant"),
+    "optim.old_logprobs": ("sampler", "recomputed"),
     "rollout.engine": ("transformers", "vllm", "vllm-server"),
 }
 _NOT_EMPTY = ("env.id", "env.split", "model.name", "credit.method", "eval.split")
@@ -73,6 +81,8 @@ def check_values(config: Config) -> None:
             f"rollout.engine is {config.rollout.engine!r} and rollout.engine_url "
             f"{config.rollout.engine_url!r}; a vllm-server needs an address, nothing else does"
         )
+    if config.model.load_in_4bit and not config.model.lora_rank:
+        raise ConfigError("model.load_in_4bit trains adapters only; set model.lora_rank too")
     if config.rollout.lag and config.rollout.engine == "transformers":
         raise ConfigError(
             "rollout.lag is 1, but the engine transformers samples with the weights being trained; "

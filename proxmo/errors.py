@@ -44,5 +44,9 @@ class RolloutError(ProxmoError):
     """No episode of an iteration could be finished."""
 
 
+class TrainingError(ProxmoError):
+    """An update cannot be computed: not finite again and again, or out of memory."""
+
+
 class ApiError(ProxmoError):
     """An API refuses every request, or nobody answers there."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proxmo.errors import DataError, UsageError
+from proxmo.errors import DataError, MissingDependencyError, UsageError
 from proxmo.policies.base import Reply
 
 if TYPE_CHECKING:
@@ -200,24 +200,30 @@ def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
     return frozenset(ids)
 
 
+def context_length(model: Any) -> int | None:
+    """How many tokens the model can read and write together; None: it does not say."""
+    return getattr(model.config.get_text_config(), "max_position_embeddings", None)
+
+
 def check_context(model: Any, *, prompt_tokens: int, new_tokens: int) -> None:
     """Raises UsageError when the longest prompt and reply are more than the model can read."""
-    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    context = context_length(model)
     if context is not None and prompt_tokens + new_tokens > context:
         raise UsageError(
             f"prompts of {prompt_tokens} and replies of {new_tokens} tokens exceed the model's "
-            f"context of {context}; lower prompt.max_prompt_tokens or sampling.max_new_tokens"
+            f"context of {context}; lower prompt.max_prompt_tokens or sampling.max_new_tokens "
+            "(--prompt-tokens or --max-tokens of an evaluation)"
         )
 
 
-def _read_model(name: str, dtype: torch.dtype) -> tuple[Any, Any]:
+def _read_model(name: str, **options: Any) -> tuple[Any, Any]:
     from huggingface_hub import HfApi, constants
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     def read(*, local_files_only: bool) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local_files_only)
         model = AutoModelForCausalLM.from_pretrained(
-            name, dtype=dtype, local_files_only=local_files_only
+            name, local_files_only=local_files_only, **options
         )
         return model, tokenizer
 
@@ -230,15 +236,18 @@ def _read_model(name: str, dtype: torch.dtype) -> tuple[Any, Any]:
     return read(local_files_only=False)
 
 
-def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple[Any, Any]:
+def load_model(
+    name: str, *, device: str = "auto", dtype: str = "auto", load_in_4bit: bool = False
+) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer from a directory or by hub id.
 
     What the local cache holds is taken from there. Else the hub is asked once, so that without a
     network the error comes in seconds and not after all the retries of a download.
 
     Raises:
-        DataError: when nothing can be loaded under that name.
+        DataError: when nothing can be loaded under that name, or model and tokenizer do not fit.
         UsageError: when the device is a GPU that is not there.
+        MissingDependencyError: when `load_in_4bit` finds no bitsandbytes.
     """
     import torch
 
@@ -251,8 +260,9 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
     chosen = ("bfloat16" if where.type == "cuda" else "float32") if dtype == "auto" else dtype
     if "/" in name and not name.count("/") == 1 and not Path(name).exists():
         raise DataError(f"model directory {name!r} does not exist")
+    options = _four_bits(where, getattr(torch, chosen)) if load_in_4bit else {}
     try:
-        model, tokenizer = _read_model(name, getattr(torch, chosen))
+        model, tokenizer = _read_model(name, dtype=getattr(torch, chosen), **options)
     except Exception as cause:  # safetensors and tokenizers raise no narrower class
         reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
         raise DataError(
@@ -261,5 +271,29 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple
         ) from cause
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
+    rows = model.get_input_embeddings().weight.shape[0]
+    if len(tokenizer) > rows:
+        raise DataError(
+            f"the tokenizer of {name!r} knows {len(tokenizer)} tokens and its model {rows}: they "
+            "do not belong together"
+        )
     module: torch.nn.Module = model
-    return module.to(where), tokenizer
+    return (module if load_in_4bit else module.to(where)), tokenizer
+
+
+def _four_bits(device: torch.device, dtype: torch.dtype) -> dict[str, Any]:
+    """How transformers loads a model in 4 bits (Dettmers et al. 2023, arXiv 2305.14314)."""
+    import importlib.util
+
+    from transformers import BitsAndBytesConfig
+
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingDependencyError(
+            "model.load_in_4bit needs bitsandbytes: pip install 'proxmo[lora]'"
+        )
+    return {
+        "quantization_config": BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+        ),
+        "device_map": {"": device},
+    }

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from proxmo.errors import CheckpointError
+from proxmo.training.adapters import export_model
 
 SETTINGS_FILE = "proxmo.json"
 STATE_FILE = "trainer_state.pt"
@@ -44,7 +45,7 @@ def save_checkpoint(
     Args:
         directory: the run's `checkpoints` folder.
         iteration: training iterations done.
-        model: saved with `save_pretrained`.
+        model: saved as an ordinary Hugging Face model, adapters added to its weights.
         tokenizer: likewise.
         settings: JSON object that `proxmo eval` reads its environment and prompt from.
         state: what a resumed run needs besides the weights (optimiser, schedule); None for none.
@@ -57,7 +58,7 @@ def save_checkpoint(
     def fill(path: Path) -> None:
         import torch
 
-        model.save_pretrained(path)
+        export_model(model, path)
         tokenizer.save_pretrained(path)
         if state is not None:
             torch.save(dict(state), path / STATE_FILE)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from proxmo.config import OptimConfig
+from proxmo.errors import TrainingError
+from proxmo.training.adapters import has_adapters, without_adapters
 from proxmo.training.batching import Sample, TokenBatch, collate, micro_batches, reply_logprobs
-from proxmo.training.loss import LossTerms, loss_terms, token_entropy
+from proxmo.training.loss import LossTerms, loss_terms, normaliser, token_entropy, token_weights
+from proxmo.training.schedule import learning_rate
 from proxmo.types import Step
 
 if TYPE_CHECKING:
@@ -17,8 +22,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+logger = logging.getLogger(__name__)
+
 # What a minibatch sums over its tokens.
-SUMMED = ("policy", "kl", "entropy", "clipped", "sampler_gap")
+SUMMED = ("policy", "kl", "plain_entropy", "clipped", "sampler_gap")
 
 
 class Learner:
@@ -29,10 +36,12 @@ class Learner:
 
     Args:
         model: what is trained.
-        reference: frozen model of the KL penalty, or None for no penalty.
+        reference: frozen model of the KL penalty; None where there is no penalty, and where
+            adapters are trained: without them the model is its own reference.
         config: objective, rates and batch sizes.
         temperature: of the sampler; the objective is that of the distribution sampled from.
         pad_id: padding token.
+        longest_reply: most tokens of a reply, which the aggregation "constant" divides by.
     """
 
     def __init__(
@@ -43,6 +52,7 @@ class Learner:
         *,
         temperature: float,
         pad_id: int,
+        longest_reply: int = 1,
     ) -> None:
         import torch
 
@@ -51,15 +61,23 @@ class Learner:
         self.config = config
         self.temperature = temperature
         self.pad_id = pad_id
-        self._copied = [w for w in model.parameters() if w.dtype != torch.float32]
+        self.longest_reply = longest_reply
+        self._skipped = 0
+        weights = [w for w in model.parameters() if w.requires_grad]
+        self._copied = [w for w in weights if w.dtype != torch.float32]
         self._copies = [w.detach().to(torch.float32, copy=True) for w in self._copied]
-        self._trained = [w for w in model.parameters() if w.dtype == torch.float32] + self._copies
+        self._trained = [w for w in weights if w.dtype == torch.float32] + self._copies
         self.optimizer = torch.optim.AdamW(
             self._trained, lr=config.lr, weight_decay=config.weight_decay
         )
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: min(1.0, (step + 1) / max(1, config.warmup_steps))
+            self.optimizer, lambda step: learning_rate(config, step)
         )
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the update looks at a reference."""
+        return self.config.kl_coef > 0 and (self.reference is not None or has_adapters(self.model))
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs besides the weights."""
@@ -67,6 +85,13 @@ class Learner:
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "copies": self._copies,
+            "skipped": self._skipped,
+            # A checkpoint holds them added to the weights, and so not to the bit.
+            "adapters": {
+                name: weight.detach()
+                for name, weight in self.model.named_parameters()
+                if weight.requires_grad and has_adapters(self.model)
+            },
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -76,6 +101,8 @@ class Learner:
         # A run that goes on in another precision has none, or needs none.
         for copy, saved in zip(self._copies, state["copies"], strict=False):
             copy.copy_(saved)
+        self._skipped = int(state.get("skipped", 0))
+        self.model.load_state_dict(state.get("adapters", {}), strict=False)
 
     def update(
         self, steps: Sequence[Step], advantages: NDArray[np.floating], *, rng: np.random.Generator
@@ -86,16 +113,42 @@ class Learner:
             steps: S step samples.
             advantages: (S,) one per step, shared by the tokens of its reply.
             rng: decides which steps share a minibatch.
+
+        Raises:
+            TrainingError: out of memory, or `max_skipped` updates in a row were not finite.
         """
         samples: list[Sample] = [(step.prompt_ids, step.response_ids) for step in steps]
         parts = max(1, min(self.config.minibatches, len(steps)))
         rounds: list[dict[str, float]] = []
-        # Not in training mode: with dropout the policy would not be the one that was sampled from.
-        self.model.eval()
-        for _ in range(self.config.epochs):
-            for rows in np.array_split(rng.permutation(len(steps)), parts):
-                rounds.append(self._minibatch(steps, samples, advantages, rows.tolist()))
-        return _means(rounds) | {"optim/lr": float(self.schedule.get_last_lr()[0])}
+        with _as_sampled(self.model), _memory_advice(self.config):
+            # With one optimiser step per iteration the old log-probabilities are the present ones.
+            once = self.config.epochs * parts == 1
+            old = None
+            if self.config.old_logprobs == "recomputed" and not once:
+                old = self._logprobs(samples)
+            for _ in range(self.config.epochs):
+                for rows in np.array_split(rng.permutation(len(steps)), parts):
+                    rounds.append(self._minibatch(steps, samples, advantages, rows.tolist(), old))
+        return _means(rounds) | {
+            "optim/lr": float(self.schedule.get_last_lr()[0]),
+            "optim/skipped_updates": float(sum(not np.isfinite(r["grad_norm"]) for r in rounds)),
+        }
+
+    def _logprobs(self, samples: list[Sample]) -> list[list[float]]:
+        """Log-probabilities of all replies under the present weights."""
+        import torch
+
+        found: list[list[float]] = [[] for _ in samples]
+        budget = self.config.micro_batch_tokens
+        with torch.no_grad():
+            for chunk in micro_batches(samples, range(len(samples)), token_budget=budget):
+                batch = collate(
+                    [samples[i] for i in chunk], pad_id=self.pad_id, device=self.model.device
+                )
+                logprobs, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
+                for i, row in zip(chunk, logprobs.tolist(), strict=True):
+                    found[i] = row[: len(samples[i][1])]
+        return found
 
     def _minibatch(
         self,
@@ -103,54 +156,79 @@ class Learner:
         samples: list[Sample],
         advantages: NDArray[np.floating],
         rows: list[int],
+        old: list[list[float]] | None,
     ) -> dict[str, float]:
-        """One optimiser step; every token weighs 1 / tokens, whichever micro-batch it falls in."""
+        """One optimiser step; what a token weighs does not depend on its micro-batch."""
         config = self.config
         tokens = sum(len(samples[i][1]) for i in rows)
-        if self.reference is None and config.entropy_coef == 0.0:
+        whole = normaliser(config.aggregation, replies=len(rows), tokens=tokens)
+        if not self.anchored and config.entropy_coef == 0.0:
             # Without a KL or entropy term a step of zero advantage has zero gradient: leaving it
             # out changes nothing but the time (`tokens` still counts its tokens).
             rows = [i for i in rows if advantages[i] != 0.0]
         sums = dict.fromkeys(SUMMED, 0.0)
         for chunk in micro_batches(samples, rows, token_budget=config.micro_batch_tokens):
             terms = self._terms(
-                [steps[i] for i in chunk], [samples[i] for i in chunk], advantages[chunk]
+                [steps[i] for i in chunk],
+                [samples[i] for i in chunk],
+                advantages[chunk],
+                None if old is None else [old[i] for i in chunk],
             )
-            (terms.total(config.kl_coef, config.entropy_coef) / tokens).backward()
+            (terms.total(config.kl_coef, config.entropy_coef) / whole).backward()
             self._collect_gradients()
             for name in SUMMED:
                 sums[name] += getattr(terms, name).item()
         trained = sum(len(samples[i][1]) for i in rows)
         return sums | {
+            "whole": whole,
             "tokens": tokens,
             "trained": trained,
             "grad_norm": self._optimizer_step(),
         }
 
     def _terms(
-        self, steps: list[Step], samples: list[Sample], advantages: NDArray[np.floating]
+        self,
+        steps: list[Step],
+        samples: list[Sample],
+        advantages: NDArray[np.floating],
+        old: list[list[float]] | None,
     ) -> LossTerms:
         import torch
 
+        config = self.config
         batch = collate(samples, pad_id=self.pad_id, device=self.model.device)
         logprobs, distribution = reply_logprobs(self.model, batch, temperature=self.temperature)
         # A metric alone needs no gradient, which costs as much memory as the distribution itself.
-        with torch.set_grad_enabled(self.config.entropy_coef != 0.0):
+        with torch.set_grad_enabled(config.entropy_coef != 0.0):
             entropy = token_entropy(distribution)
-        anchor = None
-        if self.reference is not None:
-            with torch.no_grad():
-                anchor, _ = reply_logprobs(self.reference, batch, temperature=self.temperature)
+        sampled = _pad_right([step.logprobs for step in steps], batch, logprobs)
+        before = sampled
+        if config.old_logprobs == "recomputed":
+            before = logprobs.detach() if old is None else _pad_right(old, batch, logprobs)
         return loss_terms(
             logprobs,
             entropy,
-            _pad_right([step.logprobs for step in steps], batch, logprobs),
-            anchor,
+            before,
+            sampled,
+            self._anchor(batch) if self.anchored else None,
             torch.as_tensor(advantages, dtype=logprobs.dtype, device=logprobs.device),
             batch.reply_mask,
-            clip_low=self.config.clip_low,
-            clip_high=self.config.clip_high,
+            token_weights(batch.reply_mask, config.aggregation, self.longest_reply),
+            clip_low=config.clip_low,
+            clip_high=config.clip_high,
+            importance_cap=config.importance_cap if config.old_logprobs == "recomputed" else None,
+            kl_estimator=config.kl_estimator,
         )
+
+    def _anchor(self, batch: TokenBatch) -> torch.Tensor:
+        """Log-probabilities of the reference."""
+        import torch
+
+        with torch.no_grad():
+            if self.reference is not None:
+                return reply_logprobs(self.reference, batch, temperature=self.temperature)[0]
+            with without_adapters(self.model) as base:
+                return reply_logprobs(base, batch, temperature=self.temperature)[0]
 
     def _collect_gradients(self) -> None:
         """Adds the gradients of half-precision weights to those of their copies."""
@@ -165,6 +243,13 @@ class Learner:
         import torch
 
         norm = float(torch.nn.utils.clip_grad_norm_(self._trained, self.config.max_grad_norm))
+        self._skipped = 0 if np.isfinite(norm) else self._skipped + 1
+        if self._skipped >= self.config.max_skipped:
+            raise TrainingError(
+                f"{self._skipped} updates in a row had no finite gradient, and none of them was "
+                "applied; lower optim.lr, or look at loss/* and the rewards in metrics.jsonl "
+                "(optim.max_skipped sets how many are borne)"
+            )
         if np.isfinite(norm):
             self.optimizer.step()
             self.schedule.step()
@@ -175,14 +260,48 @@ class Learner:
         return norm
 
 
+@contextmanager
+def _as_sampled(model: Any) -> Iterator[None]:
+    """Trains the policy that was sampled from, and that is one without dropout.
+
+    Recomputed activations are to be had in training mode only; their dropout is set to 0 there.
+    """
+    checkpointing = bool(getattr(model, "is_gradient_checkpointing", False))
+    if checkpointing:
+        for module in model.modules():
+            for name in ("p", "dropout", "attention_dropout", "resid_dropout"):
+                if isinstance(getattr(module, name, None), float):
+                    setattr(module, name, 0.0)
+    model.train(checkpointing)
+    try:
+        yield
+    finally:
+        model.eval()
+
+
+@contextmanager
+def _memory_advice(config: OptimConfig) -> Iterator[None]:
+    """Says which setting to change when the memory does not suffice."""
+    import torch
+
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as cause:
+        raise TrainingError(
+            f"out of memory in the update: lower optim.micro_batch_tokens (now "
+            f"{config.micro_batch_tokens}), set model.gradient_checkpointing = true, or train "
+            f"adapters with model.lora_rank ({str(cause).splitlines()[0] if str(cause) else cause})"
+        ) from cause
+
+
 def _means(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Token means of a few optimiser steps; nan for what no token was looked at for."""
     total = {name: sum(sums[name] for sums in rounds) for name in rounds[0]}
     trained = total["trained"] or float("nan")
     return {
-        "loss/policy": total["policy"] / total["tokens"],
-        "loss/kl": total["kl"] / max(total["trained"], 1.0),
-        "loss/entropy": total["entropy"] / trained,
+        "loss/policy": total["policy"] / total["whole"],
+        "loss/kl": total["kl"] / total["whole"],
+        "loss/entropy": total["plain_entropy"] / trained,
         "loss/clip_fraction": total["clipped"] / trained,
         "loss/sampler_gap": total["sampler_gap"] / trained,
         "loss/grad_norm": total["grad_norm"] / len(rounds),

@@ -24,13 +24,13 @@ from proxmo.agents.prompts import PromptBuilder
 from proxmo.config import Config
 from proxmo.errors import RolloutError
 from proxmo.evaluation import Evaluation, evaluate_agent
-from proxmo.policies.transformers import check_context, load_model
+from proxmo.policies.transformers import check_context
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
-from proxmo.training.models import EMBEDDED, initial_model
+from proxmo.training.models import EMBEDDED, initial_model, load_trained
 from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
 from proxmo.training.request import check_request, credit_options
 from proxmo.training.rollouts import Rollouts
@@ -159,24 +159,21 @@ class Trainer:
         saved = latest_checkpoint(self.directory.path) if self.resume else None
         source = initial_model(config, self.directory, self._warm_start_phase)
         self.listener.phase("loading model", text=source if saved is None else str(saved.path))
-        where = {"device": config.model.device, "dtype": config.model.dtype}
-        self.model, self.tokenizer = load_model(
-            source if saved is None else str(saved.path), **where
+        self.model, self.tokenizer, reference = load_trained(
+            config, source, None if saved is None else str(saved.path)
         )
         check_context(
             self.model,
             prompt_tokens=config.prompt.max_prompt_tokens,
             new_tokens=config.sampling.max_new_tokens,
         )
-        reference = None
-        if config.optim.kl_coef > 0:
-            reference = load_model(source, **where)[0].eval().requires_grad_(False)
         self.learner = Learner(
             self.model,
             reference,
             config.optim,
             temperature=config.sampling.temperature,
             pad_id=self.tokenizer.pad_token_id,
+            longest_reply=config.sampling.max_new_tokens,
         )
         self.directory.create()
         if config.model.name == EMBEDDED:

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LossTerms:
-    """Sums over the tokens of a micro-batch; over the tokens of the minibatch they are means."""
+    """Sums over a micro-batch: of the objective's parts by weight, of the metrics by token."""
 
     policy: Tensor
     kl: Tensor
     entropy: Tensor
+    plain_entropy: Tensor
     clipped: Tensor
     sampler_gap: Tensor
 
@@ -55,49 +56,102 @@ def token_entropy(distribution: Tensor) -> Tensor:
     return -(distribution.exp() * distribution).sum(-1)
 
 
-def kl_k3(logprobs: Tensor, reference_logprobs: Tensor) -> Tensor:
-    """Estimates KL(policy || reference) per token: exp(d) - d - 1 >= 0, d = reference - policy.
+def kl_divergence(logprobs: Tensor, reference_logprobs: Tensor, estimator: str) -> Tensor:
+    """Estimates KL(policy || reference) per token, with d = reference - policy.
 
-    Source: Schulman, "Approximating KL divergence" (2020), estimator k3; used by GRPO (arXiv
-        2402.03300, eq. 4).
+    k1 = -d (unbiased, as a loss term its gradient vanishes in expectation); k2 = d^2 / 2;
+    k3 = exp(d) - d - 1 >= 0.
+
+    Source: Schulman, "Approximating KL divergence" (2020); k3 as in GRPO (arXiv 2402.03300, eq. 4).
     """
     import torch
 
     gap = reference_logprobs - logprobs
+    if estimator == "k1":
+        return -gap
+    if estimator == "k2":
+        return 0.5 * gap.square()
     return torch.exp(gap) - gap - 1.0
+
+
+def importance_weights(old_logprobs: Tensor, sampler_logprobs: Tensor, cap: float) -> Tensor:
+    """min(exp(trainer - sampler), cap) per token, what corrects sampling by another distribution.
+
+    Args:
+        old_logprobs: (B, L) under the trainer's weights before the update.
+        sampler_logprobs: (B, L) as the sampler gave them.
+        cap: largest weight.
+
+    Source: truncated importance sampling, Ionides 2008; for rollouts of another engine Yao et al.
+        2025, "Your efficient RL framework secretly brings you off-policy RL training".
+    """
+    import torch
+
+    return torch.exp(old_logprobs - sampler_logprobs).clamp_max(cap)
+
+
+def token_weights(mask: Tensor, aggregation: str, longest: int) -> Tensor:
+    """What each reply token counts in its minibatch's sum, (B, L); see `normaliser`.
+
+    Args:
+        mask: (B, L) which tokens are reply tokens.
+        aggregation: "token" and "constant" count every token alike, "sequence" each reply once.
+        longest: most tokens of a reply.
+    """
+    weights = mask.float()
+    if aggregation == "sequence":
+        return weights / weights.sum(-1, keepdim=True).clamp_min(1.0)
+    if aggregation == "constant":
+        return weights / longest
+    return weights
+
+
+def normaliser(aggregation: str, *, replies: int, tokens: int) -> int:
+    """What the weighted sum over a minibatch is divided by: its tokens, or its replies."""
+    return tokens if aggregation == "token" else replies
 
 
 def loss_terms(
     logprobs: Tensor,
     entropy: Tensor,
     old_logprobs: Tensor,
+    sampler_logprobs: Tensor,
     reference_logprobs: Tensor | None,
     advantages: Tensor,
     mask: Tensor,
+    weights: Tensor,
     *,
     clip_low: float,
     clip_high: float,
+    importance_cap: float | None = None,
+    kl_estimator: str = "k3",
 ) -> LossTerms:
-    """Sums every term over the tokens where `mask` (B, L) is true.
+    """Sums every term over the tokens where `mask` (B, L) is true, the objective's by `weights`.
 
-    `advantages` is (B,), one per step; all others are (B, L).
+    `advantages` is (B,), one per step; all others are (B, L). With `importance_cap` the policy term
+    of a token is multiplied by its truncated importance weight.
     """
     # Padding is put to 0 before any exp: an overflow there would survive the product with the mask
     # as nan.
     logprobs = logprobs.masked_fill(~mask, 0.0)
     old_logprobs = old_logprobs.masked_fill(~mask, 0.0)
+    sampler_logprobs = sampler_logprobs.masked_fill(~mask, 0.0)
     policy, clipped = clipped_policy_loss(
         logprobs, old_logprobs, advantages.unsqueeze(-1), clip_low=clip_low, clip_high=clip_high
     )
-    kl = (
-        logprobs.new_zeros(())
-        if reference_logprobs is None
-        else kl_k3(logprobs, reference_logprobs.masked_fill(~mask, 0.0)).sum()
-    )
+    if importance_cap is not None:
+        policy = policy * importance_weights(old_logprobs, sampler_logprobs, importance_cap)
+    kl = logprobs.new_zeros(())
+    if reference_logprobs is not None:
+        reference_logprobs = reference_logprobs.masked_fill(~mask, 0.0)
+        kl = (kl_divergence(logprobs, reference_logprobs, kl_estimator) * weights).sum()
     return LossTerms(
-        policy=(policy * mask).sum(),
+        policy=(policy * weights).sum(),
         kl=kl,
-        entropy=(entropy * mask).sum(),
+        entropy=(entropy * weights).sum(),
+        plain_entropy=(entropy * mask).detach().sum(),
         clipped=(clipped & mask).sum(),
-        sampler_gap=(logprobs - old_logprobs).detach().abs().sum(),
+        sampler_gap=(old_logprobs - sampler_logprobs).detach().abs().sum()
+        if importance_cap is not None
+        else (logprobs - sampler_logprobs).detach().abs().sum(),
     )

@@ -1,11 +1,13 @@
-"""Which weights a run starts from."""
+"""Which weights a run starts from, and in which form they are trained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proxmo.config import Config
+from proxmo.policies.transformers import load_model
+from proxmo.training.adapters import add_adapters
 
 if TYPE_CHECKING:
     from proxmo.training.run_directory import RunDirectory
@@ -25,3 +27,34 @@ def initial_model(config: Config, directory: RunDirectory, progress: Callable[..
     from proxmo.training.tiny import TinyConfig, tiny_model_path
 
     return str(tiny_model_path(config.env, config.prompt, TinyConfig(), progress))
+
+
+def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, Any, Any | None]:
+    """Loads what is trained: model, tokenizer and reference.
+
+    Args:
+        config: of the run.
+        source: directory or hub id of the initial model.
+        saved: checkpoint that is continued, None at the start.
+
+    Returns:
+        The reference is None where no KL is asked for, and with adapters, whose base it is.
+
+    Raises:
+        DataError: a model cannot be loaded.
+        MissingDependencyError: peft or bitsandbytes is not installed.
+    """
+    wanted = config.model
+    where: dict[str, Any] = {"device": wanted.device, "dtype": wanted.dtype}
+    reference = None
+    if wanted.lora_rank:
+        # The base is as at the start; the learner's state brings the adapters.
+        model, tokenizer = load_model(source, **where, load_in_4bit=wanted.load_in_4bit)
+        model = add_adapters(model, wanted, config.seed)
+    else:
+        model, tokenizer = load_model(saved or source, **where)
+        if config.optim.kl_coef > 0:
+            reference = load_model(source, **where)[0].eval().requires_grad_(False)
+    if wanted.gradient_checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    return model, tokenizer, reference

@@ -14,6 +14,7 @@ from proxmo.config import Config
 from proxmo.errors import RolloutError
 from proxmo.policies.base import Policy
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids
+from proxmo.training.adapters import export_model
 from proxmo.training.batching import Sample, collate, reply_logprobs
 
 # Prompts and reply tokens that are compared after an update.
@@ -91,7 +92,7 @@ class Sampler:
             with tempfile.TemporaryDirectory(
                 prefix="proxmo-weights-", dir=shared if os.access(shared, os.W_OK) else None
             ) as directory:
-                self.model.save_pretrained(directory)
+                export_model(self.model, Path(directory))
                 self._remote.load_weights(Path(directory), version)
         return {"rollout/sync_gap": self.check(version, probes)}
 

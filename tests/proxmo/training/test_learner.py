@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from proxmo.config import OptimConfig
+from proxmo.errors import TrainingError
 from proxmo.policies.transformers import TransformersPolicy
 from proxmo.training.batching import collate, reply_logprobs
 from proxmo.training.learner import Learner
@@ -280,3 +281,79 @@ def test_a_learner_goes_on_from_its_state_to_the_bit(dtype: str):
         one.update(steps, advantages, rng=rng(7))
     assert torch.equal(weights(model), weights(again))
     assert resumed.state()["schedule"] == trained.state()["schedule"]
+
+
+def test_updates_without_a_finite_gradient_stop_the_run_after_a_cap():
+    model = tiny_model()
+    steps = sampled(model)
+    nothing, good = np.full(len(steps), np.nan), np.ones(len(steps))
+    trained = learner(model, replace(OPTIM, max_skipped=2))
+    assert trained.update(steps, nothing, rng=rng())["optim/skipped_updates"] == 1
+    # A good one in between starts the count anew.
+    assert trained.update(steps, good, rng=rng())["optim/skipped_updates"] == 0
+    trained.update(steps, nothing, rng=rng())
+    with pytest.raises(TrainingError, match="2 updates in a row had no finite gradient"):
+        trained.update(steps, nothing, rng=rng())
+
+
+def test_a_full_memory_names_the_setting_to_change(monkeypatch):
+    def full(*_: Any, **__: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
+
+    monkeypatch.setattr(Learner, "_terms", full)
+    with pytest.raises(TrainingError, match=r"lower optim.micro_batch_tokens \(now 16384\)"):
+        update(tiny_model())
+
+
+def test_recomputed_activations_give_the_same_update():
+    plain, _ = update(tiny_model())
+    model = tiny_model()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    again, _ = update(model)
+    assert torch.allclose(plain, again, atol=1e-6)
+    assert (plain - weights(tiny_model())).abs().max() > 1e-4
+    assert not model.training
+
+
+def test_recomputed_activations_have_no_dropout():
+    model = dropout_model()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    steps = sampled(model)
+    metrics = learner(model).update(steps, np.ones(len(steps)), rng=rng())
+    assert metrics["loss/sampler_gap"] < 1e-5
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_recomputed_log_probabilities_correct_a_sampler_that_computes_otherwise(epochs: int):
+    model = tiny_model()
+    steps = sampled(model)
+    other = [replace(s, logprobs=tuple(p - 0.3 for p in s.logprobs)) for s in steps]
+    advantages = np.ones(len(steps))
+    config = replace(OPTIM, old_logprobs="recomputed", epochs=epochs, lr=1e-6)
+    metrics = learner(model, config).update(other, advantages, rng=rng())
+    assert metrics["loss/sampler_gap"] == pytest.approx(0.3, abs=1e-4)
+    # All ratios are 1 and all importance weights e^0.3.
+    assert metrics["loss/policy"] == pytest.approx(-math.exp(0.3), rel=1e-3)
+    capped = replace(config, importance_cap=1.1)
+    metrics = learner(tiny_model(), capped).update(other, advantages, rng=rng())
+    assert metrics["loss/policy"] == pytest.approx(-1.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("aggregation", ["token", "sequence", "constant"])
+def test_the_micro_batches_do_not_change_any_aggregation(aggregation: str):
+    config = replace(OPTIM, aggregation=aggregation, lr=1e-3)
+    whole, metrics = update(tiny_model(), config)
+    split, other = update(tiny_model(), replace(config, micro_batch_tokens=40))
+    assert torch.allclose(whole, split, atol=1e-6)
+    assert other["loss/policy"] == pytest.approx(metrics["loss/policy"], abs=1e-5)
+    assert other["loss/grad_norm"] == pytest.approx(metrics["loss/grad_norm"], rel=1e-4)
+
+
+def test_a_reply_weighs_the_same_whatever_its_length_where_sequences_count():
+    model = tiny_model()
+    steps = sampled(model)
+    advantages = np.linspace(-1.0, 1.0, len(steps))
+    metrics = learner(model, replace(OPTIM, aggregation="sequence")).update(
+        steps, advantages, rng=rng()
+    )
+    assert metrics["loss/policy"] == pytest.approx(-advantages.mean(), abs=1e-6)

@@ -6,7 +6,15 @@ import math
 
 import pytest
 
-from proxmo.training.loss import clipped_policy_loss, kl_k3, loss_terms, token_entropy
+from proxmo.training.loss import (
+    clipped_policy_loss,
+    importance_weights,
+    kl_divergence,
+    loss_terms,
+    normaliser,
+    token_entropy,
+    token_weights,
+)
 
 torch = pytest.importorskip("torch")
 
@@ -21,9 +29,12 @@ MASK = torch.tensor([[True, True], [True, True], [True, False]])
 CLIP = {"clip_low": 0.2, "clip_high": 0.2}
 
 
-def terms(new=NEW, reference=None, mask=MASK, **clip: float):
+def terms(new=NEW, reference=None, mask=MASK, sampled=OLD, aggregation="token", **options):
     entropy = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 100.0]])
-    return loss_terms(new, entropy, OLD, reference, ADVANTAGE, mask, **{**CLIP, **clip})
+    weights = token_weights(mask, aggregation, longest=4)
+    return loss_terms(
+        new, entropy, OLD, sampled, reference, ADVANTAGE, mask, weights, **{**CLIP, **options}
+    )
 
 
 def test_a_ratio_is_clipped_only_where_that_makes_the_loss_larger():
@@ -58,22 +69,31 @@ def test_the_sums_are_over_real_tokens():
 
 def test_kl_is_zero_between_equals_and_positive_both_ways():
     one = torch.tensor([-1.0, -3.0])
-    assert kl_k3(one, one).tolist() == [0.0, 0.0]
+    assert kl_divergence(one, one, "k3").tolist() == [0.0, 0.0]
     # d = reference - policy = 0.5: e^0.5 - 1.5; d = -0.5: e^-0.5 - 0.5.
-    assert kl_k3(one, one + 0.5)[0].item() == pytest.approx(math.exp(0.5) - 1.5)
-    assert kl_k3(one, one - 0.5)[0].item() == pytest.approx(math.exp(-0.5) - 0.5)
+    assert kl_divergence(one, one + 0.5, "k3")[0].item() == pytest.approx(math.exp(0.5) - 1.5)
+    assert kl_divergence(one, one - 0.5, "k3")[0].item() == pytest.approx(math.exp(-0.5) - 0.5)
 
 
-def test_the_kl_estimate_is_unbiased_under_the_policy():
+@pytest.mark.parametrize(("estimator", "value"), [("k1", -0.5), ("k2", 0.125)])
+def test_the_other_estimators_of_the_kl(estimator: str, value: float):
+    # d = reference - policy = 0.5: k1 = -d, k2 = d^2 / 2.
+    one = torch.tensor([-1.0])
+    assert kl_divergence(one, one + 0.5, estimator).item() == pytest.approx(value)
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k3"])
+def test_the_kl_estimate_is_unbiased_under_the_policy(estimator: str):
     policy = torch.tensor([0.5, 0.3, 0.2]).log()
     reference = torch.tensor([0.2, 0.3, 0.5]).log()
     expected = (policy.exp() * (policy - reference)).sum()
-    assert (policy.exp() * kl_k3(policy, reference)).sum().item() == pytest.approx(expected.item())
+    estimate = (policy.exp() * kl_divergence(policy, reference, estimator)).sum()
+    assert estimate.item() == pytest.approx(expected.item())
 
 
 def test_minimising_the_kl_moves_the_policy_towards_the_reference():
     policy = torch.tensor([-1.0, -1.0], requires_grad=True)
-    kl_k3(policy, torch.tensor([-0.5, -2.0])).sum().backward()
+    kl_divergence(policy, torch.tensor([-0.5, -2.0]), "k3").sum().backward()
     assert policy.grad is not None
     # A step against the gradient raises the first and lowers the second.
     assert policy.grad[0] < 0 < policy.grad[1]
@@ -123,3 +143,48 @@ def test_the_entropy_of_even_odds_is_the_logarithm_of_their_number():
     assert token_entropy(even).item() == pytest.approx(math.log(8.0))
     sure = torch.log_softmax(torch.tensor([[[50.0, 0.0, 0.0]]]), -1)
     assert token_entropy(sure).item() == pytest.approx(0.0, abs=1e-6)
+
+
+def test_what_a_token_counts_and_what_the_sum_is_divided_by():
+    # Replies of 2, 2 and 1 tokens; the longest allowed has 4.
+    assert token_weights(MASK, "token", 4).tolist() == [[1, 1], [1, 1], [1, 0]]
+    assert token_weights(MASK, "sequence", 4).tolist() == [[0.5, 0.5], [0.5, 0.5], [1, 0]]
+    assert token_weights(MASK, "constant", 4).tolist() == [[0.25, 0.25], [0.25, 0.25], [0.25, 0]]
+    divisors = [normaliser(a, replies=3, tokens=5) for a in ("token", "sequence", "constant")]
+    assert divisors == [5, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [
+        # The token losses of the first test: -1.2 -0.5 | 3.0 1.6 | -3.0.
+        ("sequence", (-1.7 / 2 + 4.6 / 2 - 3.0)),
+        ("constant", (-1.7 + 4.6 - 3.0) / 4),
+    ],
+)
+def test_the_objective_weighs_replies_as_asked_and_the_metrics_tokens(aggregation, expected):
+    sums = terms(aggregation=aggregation)
+    assert sums.policy.item() == pytest.approx(expected, abs=1e-5)
+    assert sums.plain_entropy.item() == pytest.approx(15.0)
+    assert sums.clipped.item() == 2
+
+
+def test_importance_weights_are_truncated():
+    # Ratios trainer / sampler of 0.5, 1 and 4, cut at 2.
+    gap = torch.tensor([0.5, 1.0, 4.0]).log()
+    weights = importance_weights(gap, torch.zeros(3), cap=2.0)
+    assert weights.tolist() == pytest.approx([0.5, 1.0, 2.0])
+
+
+def test_the_importance_weight_multiplies_the_policy_term_and_its_gradient():
+    sampled = OLD.clone()
+    sampled[2, 0] -= math.log(1.5)
+    plain, corrected = NEW.clone().requires_grad_(), NEW.clone().requires_grad_()
+    terms(plain, sampled=sampled).policy.backward()
+    sums = terms(corrected, sampled=sampled, importance_cap=2.0)
+    sums.policy.backward()
+    # Row 2 has loss -3 at weight 1.
+    assert sums.policy.item() == pytest.approx(terms().policy.item() - 3.0 * 0.5, abs=1e-5)
+    assert corrected.grad[2, 0] == pytest.approx(1.5 * plain.grad[2, 0].item())
+    # The gap logged is that between trainer and sampler before the update.
+    assert sums.sampler_gap.item() == pytest.approx(math.log(1.5), abs=1e-6)

@@ -39,6 +39,7 @@ def evaluation(wins: int) -> Evaluation:
         invalid_action_share=0.25,
         prompt_tokens=70,
         response_tokens=30,
+        cost=0.0,
         by_task_type={"even": result},
     )
 
