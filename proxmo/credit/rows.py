@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from proxmo.credit.checks import check_copies, check_lengths, check_success, check_values
 from proxmo.credit.returns import step_returns
 from proxmo.credit.statistics import group_sum
 from proxmo.errors import ConfigError, DataError
@@ -29,7 +30,7 @@ class Rows:
     Attributes:
         group: (S,) group of the step, 0 to G-1.
         episode: (S,) episode of the step, 0 to E-1; an episode belongs to one group.
-        step: (S,) index of the step inside its episode.
+        step: (S,) index of the step inside its episode, from 0.
         reward: (S,) reward of the step.
         step_return: (S,) discounted return from the step on, G_t.
         state: S observations, an (S, D) array of embeddings, or None.
@@ -44,7 +45,7 @@ class Rows:
 
     group: Ints
     episode: Ints
-    step: NDArray[Any]
+    step: Ints
     reward: Floats
     step_return: Floats
     state: States
@@ -70,32 +71,33 @@ def sort_rows(
     reward: Iterable[float],
     success: Iterable[bool],
     state: Any,
-    gamma: float,
+    gamma: Any,
 ) -> Rows:
     """Bring the caller's flat arrays, in any row order, into the shape methods work on.
 
     Raises:
-        DataError: arrays of different lengths, a reward that is not finite, a step given twice with
-            different rewards.
+        DataError: ids that cannot be ids, arrays of different lengths, a step that is no whole
+            number, a reward that is not finite, a success flag that is taken back, a step given
+            twice with different rewards or states.
         ConfigError: gamma outside [0, 1].
     """
-    if not 0.0 <= gamma <= 1.0:
-        raise ConfigError(f"gamma is {gamma}; expected a number from 0 to 1")
-    columns = {"group": _codes(group), "episode": _codes(episode), "step": to_numpy(step)}
-    rewards, won = to_numpy(reward), to_numpy(success)
-    _check(columns | {"reward": rewards, "success": won}, state)
-    rewards, won = rewards.astype(np.float64), won.astype(bool)
-    if not np.isfinite(rewards).all():
-        row = int(np.flatnonzero(~np.isfinite(rewards))[0])
-        raise DataError(f"reward of row {row} is {rewards[row]}; expected a finite number")
+    if not isinstance(gamma, (int, float, np.floating)) or not 0.0 <= gamma <= 1.0:
+        raise ConfigError(f"gamma is {gamma!r}; expected a number from 0 to 1")
+    ids = {"group": _codes("group", group), "episode": _codes("episode", episode)}
+    given = {"step": step, "reward": reward, "success": success}
+    numbers = {name: _numbers(name, values) for name, values in given.items()}
+    check_lengths(ids | numbers, state)
+    rewards, won = numbers["reward"].astype(np.float64), numbers["success"]
+    check_values(numbers["step"], rewards, won)
+    steps = numbers["step"].astype(np.int64)
 
-    order = np.lexsort((columns["step"], columns["episode"], columns["group"]))
-    groups, episodes, steps = (columns[name][order] for name in ("group", "episode", "step"))
+    order = np.lexsort((steps, ids["episode"], ids["group"]))
+    groups, episodes = ids["group"][order], ids["episode"][order]
     first_of_episode = _changes(groups) | _changes(episodes)
-    first_of_step = first_of_episode | _changes(steps)
+    first_of_step = first_of_episode | _changes(steps[order])
     position = np.cumsum(first_of_step) - 1
     source = order[first_of_step]
-    _check_copies(order, source[position], rewards)
+    check_copies(order, source[position], rewards, state)
 
     expand = np.empty(len(order), np.int64)
     expand[order] = position
@@ -104,21 +106,22 @@ def sort_rows(
     group_of = (np.cumsum(_changes(groups)) - 1)[first_of_step]
     episode_group = np.zeros(count, np.int64)
     episode_group[episode_of] = group_of
-    # The flag may sit on any copy of any row, so it is read before copies are dropped.
-    won_count = group_sum(won.astype(np.float64), episode_of[expand], count)
+    # The flag may sit on any copy of a row, so it is read before copies are dropped.
+    step_won = group_sum(won.astype(np.float64), expand, len(source)) > 0
+    check_success(step_won, episode_of, source)
     reward_of = rewards[source]
     return Rows(
         group=group_of,
         episode=episode_of,
-        step=columns["step"][source],
+        step=steps[source],
         reward=reward_of,
-        step_return=step_returns(reward_of, episode_of, columns["step"][source], gamma),
+        step_return=step_returns(reward_of, episode_of, steps[source], float(gamma)),
         state=_take(state, source),
         episode_group=episode_group,
         episode_return=group_sum(reward_of, episode_of, count),
         episode_scale=group_sum(np.abs(reward_of), episode_of, count),
-        episode_success=won_count > 0,
-        gamma=gamma,
+        episode_success=group_sum(step_won.astype(np.float64), episode_of, count) > 0,
+        gamma=float(gamma),
         source=source,
         expand=expand,
     )
@@ -133,14 +136,34 @@ def to_numpy(values: Any) -> NDArray[Any]:
     return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
 
 
-def _codes(ids: Iterable[Hashable]) -> Ints:
+def _numbers(name: str, values: Any) -> NDArray[Any]:
+    try:
+        array = to_numpy(values)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} is no array ({error}); expected one number per step") from error
+    if array.ndim != 1 or array.dtype.kind not in "iufb":
+        raise DataError(
+            f"{name} is an array of shape {array.shape} and type {array.dtype}; "
+            "expected one number per step"
+        )
+    return array
+
+
+def _codes(name: str, ids: Any) -> Ints:
     """Integers for hashable ids, equal exactly where the ids are."""
     if hasattr(ids, "detach") or (isinstance(ids, np.ndarray) and ids.dtype.kind in "iub"):
-        return np.unique(to_numpy(ids), return_inverse=True)[1].astype(np.int64)
+        return np.unique(_numbers(name, ids), return_inverse=True)[1].astype(np.int64)
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
     seen: dict[Hashable, int] = {}
-    return np.array([seen.setdefault(one, len(seen)) for one in ids], np.int64)
+    try:
+        codes = np.array([seen.setdefault(one, len(seen)) for one in ids], np.int64)
+    except TypeError as error:
+        raise DataError(f"{name} has {error}; expected one hashable id per step") from error
+    odd = next((one for one in seen if one != one), None)
+    if odd is not None:
+        raise DataError(f"{name} has an id {odd!r}, which equals nothing; expected hashable ids")
+    return codes
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -148,32 +171,6 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
     changed = np.ones(len(values), bool)
     changed[1:] = values[1:] != values[:-1]
     return changed
-
-
-def _check(columns: dict[str, NDArray[Any]], state: Any) -> None:
-    for name, values in columns.items():
-        if values.ndim != 1 or values.dtype.kind not in "iufb":
-            raise DataError(
-                f"{name} is an array of shape {values.shape} and type {values.dtype}; "
-                "expected one number per step"
-            )
-    lengths = {name: len(values) for name, values in columns.items()}
-    if state is not None:
-        lengths["state"] = len(state)
-    if len(set(lengths.values())) > 1:
-        text = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise DataError(f"arrays differ in length ({text}); expected one entry per step in each")
-
-
-def _check_copies(rows: Ints, kept: Ints, reward: Floats) -> None:
-    """A step given twice is a padding copy, unless its reward differs: then the ids are wrong."""
-    differs = np.flatnonzero(reward[rows] != reward[kept])
-    if len(differs):
-        one, other = int(kept[differs[0]]), int(rows[differs[0]])
-        raise DataError(
-            f"rows {one} and {other} have the same group, episode and step but different rewards; "
-            "expected episode ids that are unique inside their group"
-        )
 
 
 def _take(state: Any, rows: Ints) -> States:

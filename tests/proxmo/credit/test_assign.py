@@ -43,6 +43,8 @@ def test_an_unknown_option_proposes_near_ones():
         ("gigpo", "weighting", "words"),
         ("grpo", "norm", "std"),
         ("grpo", "gamma", 1.5),
+        ("grpo", "gamma", float("nan")),
+        ("grpo", "gamma", "0.9"),
     ],
 )
 def test_a_bad_value_is_a_config_error_that_names_the_option(method, option, value):
@@ -61,9 +63,67 @@ def test_a_step_given_twice_with_different_rewards_is_refused():
         credit.assign("grpo", **batch)
 
 
+def test_a_step_given_twice_with_different_observations_is_refused():
+    # Two lost episodes of one id: their rewards alone would pass for a padding copy.
+    batch = single_steps([0.0, 0.0], episode=[7, 7], state=["at a shelf", "at a drawer"])
+    with pytest.raises(DataError, match="rows 0 and 1 .* different observations"):
+        credit.assign("grpo", **batch)
+    vectors = np.array([[1.0, 0.0], [1.0, 1e-7]])
+    assert credit.assign("grpo", **batch | {"state": vectors}).advantage.tolist() == [0.0, 0.0]
+
+
 def test_arrays_of_different_lengths_are_refused():
     with pytest.raises(DataError, match="group 2, .*step 3"):
         credit.assign("grpo", **single_steps([0.0, 1.0], step=[0, 0, 0]))
+    with pytest.raises(DataError, match="success 2, state 3"):
+        credit.assign("grpo", **single_steps([0.0, 1.0], state=["a", "b", "c"]))
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("group", [[1], [2]], r"group has unhashable type: 'list'.*hashable id"),
+        ("episode", [{}, {}], r"episode has unhashable type: 'dict'"),
+        ("group", 5, "group has 'int' object is not iterable"),
+        ("group", None, "group has 'NoneType' object"),
+        ("group", np.ones((2, 2), int), r"group is an array of shape \(2, 2\)"),
+        ("episode", [float("nan"), 1.0], "episode has an id nan, which equals nothing"),
+        ("step", [0.0, 1.5], r"step of row 1 is 1.5; expected a whole number from 0 on"),
+        ("step", [0, -1], r"step of row 1 is -1; expected a whole number"),
+        ("step", [0.0, float("nan")], "step of row 1 is nan"),
+        ("step", [0.0, 1e300], r"step of row 1 is 1e\+300"),
+        ("step", [0, None], "step is an array of shape .2,. and type object"),
+        ("step", [[0], [0, 1]], "step is no array .*; expected one number per step"),
+        ("reward", [0.0, float("inf")], "reward of row 1 is inf; expected a finite number"),
+        ("reward", [0.0, 1e200], r"reward of row 1 is 1e\+200; expected a finite number"),
+        ("reward", (one for one in (0.0, 1.0)), r"reward is an array of shape \(\)"),
+        ("success", [0.5, 1.0], "success of row 0 is 0.5; expected a flag, 0 or 1"),
+        ("success", [0.0, float("nan")], "success of row 1 is nan"),
+        ("state", "ab", "state is 'ab'; expected one observation per step"),
+        ("state", 7, "state is 7; expected one observation per step"),
+    ],
+)
+def test_what_cannot_be_a_batch_is_one_line_that_says_where(column, value, text):
+    with pytest.raises(DataError, match=text) as caught:
+        credit.assign("gigpo", **single_steps([0.0, 1.0]) | {column: value})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_success_that_is_taken_back_is_refused():
+    batch = single_steps([0.0] * 3, episode=[4, 4, 4], step=[2, 0, 1])
+    with pytest.raises(DataError, match=r"success of row 2 is true, .*next step \(row 0\)"):
+        credit.assign("grpo", **batch | {"success": [False, False, True]})
+    # From some row on, whatever the order of the rows.
+    credit.assign("grpo", **batch | {"success": [True, False, True]})
+
+
+def test_whole_numbers_of_any_type_count_steps():
+    batch = single_steps([0.0, 1.0], episode=[0, 0], success=[True, True])
+    expected = credit.assign("grpo", **batch | {"step": [1, 0]}).step_return
+    for dtype in ("float32", "uint8", "bool"):
+        steps = np.array([1, 0], dtype)
+        found = credit.assign("grpo", **batch | {"step": steps}).step_return
+        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(

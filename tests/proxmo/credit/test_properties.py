@@ -119,7 +119,7 @@ def test_a_hundred_thousand_rows_are_finite(method):
         "episode": np.repeat(np.arange(size // 10), 10),
         "step": np.tile(np.arange(10), size // 10),
         "reward": (rng.random(size) < 0.1).astype(np.float32),
-        "success": rng.random(size) < 0.1,
+        "success": np.repeat(rng.random(size // 10) < 0.1, 10),
         "state": [f"you are at place {one}" for one in rng.integers(50, size=size)],
     }
     out = credit.assign(method, **batch)

@@ -1,0 +1,84 @@
+"""What the arrays of a batch of steps must be; each error says which row is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxmo.errors import DataError
+
+Ints = NDArray[np.int64]
+
+# Rewards above this have squares that overflow.
+_LARGEST_REWARD = 1e100
+
+
+def check_lengths(columns: dict[str, NDArray[Any]], state: Any) -> None:
+    """Raise DataError unless all arrays have one entry per step."""
+    lengths = {name: len(values) for name, values in columns.items()}
+    if state is not None:
+        if isinstance(state, (str, bytes)) or not hasattr(state, "__len__"):
+            raise DataError(f"state is {state!r}; expected one observation per step, or an array")
+        lengths["state"] = len(state)
+    if len(set(lengths.values())) > 1:
+        text = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise DataError(f"arrays differ in length ({text}); expected one entry per step in each")
+
+
+def check_values(step: NDArray[Any], reward: NDArray[np.float64], success: NDArray[Any]) -> None:
+    """Raise DataError for a step, reward or success that none can be."""
+    whole = (step >= 0) & (step <= np.iinfo(np.int64).max)
+    if step.dtype.kind == "f":
+        whole &= step == np.floor(step)
+    _refuse("step", step, ~whole, "a whole number from 0 on")
+    # Comparing excludes nan as well.
+    _refuse("reward", reward, ~(np.abs(reward) <= _LARGEST_REWARD), "a finite number")
+    _refuse("success", success, (success != 0) & (success != 1), "a flag, 0 or 1")
+
+
+def check_copies(rows: Ints, kept: Ints, reward: NDArray[np.float64], state: Any) -> None:
+    """A step given twice is a padding copy, unless it differs: then the ids are wrong.
+
+    Args:
+        rows: (S,) rows.
+        kept: (S,) the first row with the same group, episode and step.
+        reward: (S,) rewards of the rows.
+        state: states of the rows; a list of observations is compared, vectors are not: those of
+            one prompt differ by the batch they were computed in.
+    """
+    for one, other in zip(kept[kept != rows].tolist(), rows[kept != rows].tolist(), strict=True):
+        what = ""
+        if reward[one] != reward[other]:
+            what = "rewards"
+        elif isinstance(state, (list, tuple)) and state[one] != state[other]:
+            what = "observations"
+        if what:
+            raise DataError(
+                f"rows {one} and {other} have the same group, episode and step but different "
+                f"{what}; expected episode ids that are unique inside their group"
+            )
+
+
+def check_success(won: NDArray[np.bool_], episode: Ints, row: Ints) -> None:
+    """Raise DataError for an episode that has succeeded at a step and not at a later one.
+
+    Args:
+        won: (S,) flag of each step, sorted by episode, then step.
+        episode: (S,) episode of each step.
+        row: (S,) the caller's row of each step.
+    """
+    back = np.flatnonzero(won[:-1] & ~won[1:] & (episode[1:] == episode[:-1]))
+    if len(back):
+        one, other = row[back[0]], row[back[0] + 1]
+        raise DataError(
+            f"success of row {one} is true, and false at the episode's next step (row {other}); "
+            "expected the flag on all rows of an episode, or from some row on"
+        )
+
+
+def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], expected: str) -> None:
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(f"{name} of row {row} is {values[row]}; expected {expected}")
