@@ -11,15 +11,13 @@ import click
 
 from proxmo.errors import UsageError
 
+from .asking import Asked, player_flags
 from .display import progress, show
 from .failures import DONE, FAILED, INCOMPLETE, debug_option
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation
     from proxmo.reporting.listener import Listener
-
-_DEFAULT_ENV = "ALFWorld-v0"
-_DEFAULT_SPLIT = "valid_unseen"
 
 
 def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -31,13 +29,7 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 
 
 @click.command("eval")
-@click.option(
-    "--checkpoint",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="A checkpoint, or a run directory for its latest one.",
-)
-@click.option("--policy", metavar="NAME", help="expert or random, instead of a checkpoint.")
+@player_flags
 @click.option(
     "--panel",
     metavar="P",
@@ -48,12 +40,6 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 @click.option("--data", metavar="PATH", help="Where the tasks come from  [as in training]")
 @click.option(
     "--episodes", type=click.IntRange(min=1), metavar="N", help="Tasks to play  [as in training]"
-)
-@click.option(
-    "--temperature",
-    type=click.FloatRange(min=0),
-    metavar="T",
-    help="Sampling temperature, 0 is greedy  [as in training]",
 )
 @click.option(
     "--seeds",
@@ -73,9 +59,8 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=64,
     metavar="N",
-    help="Episodes played at the same time; does not change the results  [64]",
+    help="Episodes played at the same time; does not change the results  [64, an API 8]",
 )
 @click.option(
     "--out",
@@ -86,50 +71,34 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @debug_option
 def command(
-    checkpoint: Path | None,
-    policy: str | None,
     panel: str | None,
     env: str | None,
     split: str | None,
     data: str | None,
     episodes: int | None,
-    temperature: float | None,
     as_json: bool,
     **options: Any,
 ) -> int:
-    """Measure the success of a checkpoint, the expert or a random player.
+    """Measure the success of a checkpoint, a model, the expert or a random player.
 
     Each task of the panel is played once per seed and trial. Without --panel the tasks are
     --episodes of --split, always the same ones. The environment and the prompt of a checkpoint are
     those it was trained with. Exit code 3: some episodes ended in an error and are not scored; with
     --out the same command plays them again.
     """
-    if (checkpoint is None) == (policy is None):
-        raise UsageError("give either --checkpoint DIR or --policy expert|random")
-    if policy is not None and temperature is not None:
-        raise UsageError("--temperature belongs to --checkpoint; a --policy does not sample text")
+    asked = Asked.pop(options)
     choice = {"env": env, "split": split, "episodes": episodes}
     given = [f"--{name}" for name, value in choice.items() if value is not None]
     if panel is not None and given:
         raise UsageError(f"--panel says which tasks are played; leave {', '.join(given)} out")
-    with progress(f"proxmo eval · {policy or checkpoint}", keep=False) as listener:
+    with progress(f"proxmo eval · {asked.name}", keep=False) as listener:
         listener.phase("loading", text=panel or "")
-        from proxmo.evaluation import evaluate_checkpoint, evaluate_policy, open_panel
+        from proxmo.evaluation import open_panel
 
         options["listener"] = listener
-        if panel is not None:
-            options["panel"] = open_panel(panel, data)
-        else:
-            options |= {**choice, "data": data}
+        opened = None if panel is None else open_panel(panel, data)
         with _Kept(options["out"], listener):
-            if checkpoint is not None:
-                options["temperature"] = temperature
-                result = evaluate_checkpoint(checkpoint, **options)
-            else:
-                if panel is None:
-                    options["env"] = env or _DEFAULT_ENV
-                    options["split"] = split or _DEFAULT_SPLIT
-                result = evaluate_policy(policy or "", **options)
+            result = asked.evaluate(opened, {**choice, "data": data}, options)
     _print(result, as_json=as_json)
     if result.complete:
         return DONE
@@ -147,7 +116,9 @@ class _Kept:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and self._out is not None and (self._out / "results.jsonl").exists():
+        if kind is None or self._out is None or issubclass(kind, UsageError):
+            return
+        if (self._out / "results.jsonl").exists():
             self._listener.message(
                 f"what was played is kept in {self._out}; the same command goes on"
             )

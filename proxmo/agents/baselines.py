@@ -24,7 +24,7 @@ def baseline_agent(
     world: str,
     temperature: float,
     max_new_tokens: int,
-    trials: int = 3,
+    tries: int = 3,
 ) -> Agent:
     """Makes an agent of a policy.
 
@@ -35,16 +35,16 @@ def baseline_agent(
         world: gymnasium id, for the examples of ReAct and Reflexion.
         temperature: of the sampling, 0 is greedy.
         max_new_tokens: longest reply.
-        trials: most episodes per task, for Reflexion.
+        tries: most episodes per task, for Reflexion.
 
     Raises:
         UnknownNameError: `kind` or the style is none.
-        UsageError: fewer than one trial.
+        UsageError: fewer than one try.
     """
     if kind not in AGENTS:
         raise UnknownNameError("agent", kind, AGENTS)
-    if trials < 1:
-        raise UsageError(f"trials is {trials}; expected at least 1")
+    if tries < 1:
+        raise UsageError(f"tries is {tries}; expected at least 1")
     tokenizer = None if isinstance(policy, ChatPolicy) else policy.tokenizer
     layout = None
     if kind != "direct":
@@ -59,4 +59,4 @@ def baseline_agent(
     )
     if kind != "reflexion":
         return agent
-    return ReflexionAgent(agent, PromptBuilder(prompt, tokenizer, REFLECTION), trials=trials)
+    return ReflexionAgent(agent, PromptBuilder(prompt, tokenizer, REFLECTION), tries=tries)

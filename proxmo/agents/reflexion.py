@@ -50,18 +50,18 @@ REFLECTION = Layout(_reflection_text, hidden=frozenset(), one_line=True)
 
 
 class ReflexionAgent:
-    """Plays with an actor, up to `trials` times per task; see `RetryingAgent`.
+    """Plays with an actor, up to `tries` times per task; see `RetryingAgent`.
 
     Args:
         actor: who plays, with a layout that shows `View.memory`.
         builder: writes the request for a note, in the layout `REFLECTION`.
-        trials: most episodes per task.
+        tries: most episodes per task.
     """
 
-    def __init__(self, actor: LanguageAgent, builder: PromptBuilder, *, trials: int = 3) -> None:
+    def __init__(self, actor: LanguageAgent, builder: PromptBuilder, *, tries: int = 3) -> None:
         self.actor = actor
         self.builder = builder
-        self.trials = trials
+        self.tries = tries
         self.concurrent = actor.concurrent
         # By task, member and the trial they are for.
         self._notes: dict[tuple[str, int, int], tuple[str, ...]] = {}
@@ -83,7 +83,7 @@ class ReflexionAgent:
         """Writes a note on each lost episode; None: play it again, with the note."""
         lost = [i for i, e in enumerate(episodes) if e.outcome in _ENDINGS]
         settled: list[Episode | None] = list(episodes)
-        noted = [i for i in lost if episodes[i].trial < self.trials]
+        noted = [i for i in lost if episodes[i].trial < self.tries]
         if not noted:
             return settled
         prompts = [self.builder.build(self._view(episodes[i])) for i in noted]

@@ -33,6 +33,14 @@ class Usage:
     def __add__(self, other: Usage) -> Usage:
         return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
+    def __str__(self) -> str:
+        cost = f", cost {self.cost:.4f}" if self.cost else ""
+        uncounted = f" ({self.uncounted} replies uncounted)" if self.uncounted else ""
+        return (
+            f"{self.requests} requests, {self.retries} of them retries; {self.failures} failures; "
+            f"{self.prompt_tokens} tokens read, {self.completion_tokens} written{uncounted}{cost}"
+        )
+
     @classmethod
     def of_reply(cls, counts: tuple[int, int] | None, prices: Prices) -> Usage:
         """The usage of a reply that came, of (prompt, completion) tokens; None: not counted."""

@@ -125,6 +125,7 @@ def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> SimpleNamesp
         "invalid_action_share": 0.031,
         "prompt_tokens": 47_120,
         "response_tokens": 900,
+        "cost": 1.25,
         **result(round(rate * episodes), episodes),
     }
     types = {"heat": result(1, 4), "cool": result(3, 4)}

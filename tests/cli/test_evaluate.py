@@ -55,7 +55,6 @@ def test_a_checkpoint_alone_is_enough(proxmo, library):
         "split": None,
         "data": None,
         "episodes": None,
-        "temperature": None,
         "seeds": (0,),
         "trials": 1,
         "workers": 64,
@@ -101,7 +100,7 @@ def test_the_table_shows_every_task_type_the_total_and_what_was_played(proxmo, l
     assert "2 seeds mean 50.0 % [0.0, 100.0], standard deviation 35.4," in " ".join(
         next(row for row in rows if row[:2] == ["2", "seeds"])
     )
-    assert ["tokens", "47", "k", "read,", "900", "written"] in rows
+    assert ["tokens", "47", "k", "read,", "900", "written,", "cost", "1.25"] in rows
     assert "evaluating" in done.err and "evaluating" not in done.out
 
 
@@ -129,7 +128,7 @@ def test_episodes_that_could_not_be_scored_make_the_result_incomplete(proxmo, li
 def test_exactly_one_player_is_evaluated(proxmo, library, arguments: list[str]):
     done = proxmo("eval", *arguments)
     assert (done.code, library.calls) == (2, [])
-    assert done.error_line == "error: give either --checkpoint DIR or --policy expert|random"
+    assert done.error_line.startswith("error: give one of --checkpoint DIR, --model M, --api NAME")
 
 
 def test_a_policy_has_no_temperature(proxmo, library):

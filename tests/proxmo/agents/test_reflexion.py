@@ -52,7 +52,7 @@ class Chat:
 
 def play(chat: Chat, tasks: Sequence[str], trials: int = 3, **options: object) -> list[Episode]:
     agent = baseline_agent(
-        "reflexion", chat, PROMPT, world=COUNTER, temperature=0.0, max_new_tokens=9, trials=trials
+        "reflexion", chat, PROMPT, world=COUNTER, temperature=0.0, max_new_tokens=9, tries=trials
     )
     pool = EnvPool(EnvConfig(id=COUNTER))
     return Collector(pool, agent).play(tasks, seed=(0,), **options)
@@ -151,5 +151,5 @@ def test_agents_are_made_by_name():
     assert isinstance(made("reflexion"), ReflexionAgent)
     with pytest.raises(UnknownNameError, match="did you mean react"):
         made("reakt")
-    with pytest.raises(UsageError, match="trials is 0"):
-        made("reflexion", trials=0)
+    with pytest.raises(UsageError, match="tries is 0"):
+        made("reflexion", tries=0)

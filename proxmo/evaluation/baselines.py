@@ -1,0 +1,149 @@
+"""Models that were not trained by us, and checkpoints asked in another way, as players."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from proxmo.agents.baselines import baseline_agent
+from proxmo.config import PromptConfig
+from proxmo.evaluation.players import Player, checkpoint_player
+from proxmo.policies.base import ChatPolicy, Policy
+from proxmo.policies.usage import Prices
+
+if TYPE_CHECKING:
+    from proxmo.config import Config
+    from proxmo.policies.openai import ApiLimits
+    from proxmo.reporting.listener import Listener
+
+# Token budgets of prompts: the paper's for one step and its window, more for a whole episode.
+_BUDGETS = {"ALFWorld": 2048, "WebShop": 4096}
+_WHOLE_EPISODE_BUDGET = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked: the protocol of the baselines, the same for every model.
+
+    `tries` is how often Reflexion plays a task. A `prompt_tokens` of None is what the agent needs,
+    as far as the model's context reaches.
+    """
+
+    agent: str = "direct"
+    style: str = "think"
+    temperature: float = 0.4
+    max_new_tokens: int = 512
+    prompt_tokens: int | None = None
+    tries: int = 3
+
+
+def model_player(name: str, world: str, asking: Asking, *, device: str = "auto") -> Player:
+    """A Hugging Face model, by directory or hub id.
+
+    Raises:
+        DataError: it cannot be loaded.
+        UsageError: prompt and reply exceed its context.
+    """
+    from proxmo.policies.transformers import TransformersPolicy, load_model
+
+    model, tokenizer = load_model(name, device=device)
+    return _player(TransformersPolicy(model, tokenizer), world, asking, name, {})
+
+
+def asked_checkpoint(
+    checkpoint: Path, asking: Mapping[str, Any], *, world: str | None = None, device: str = "auto"
+) -> tuple[Player, Config]:
+    """A checkpoint asked by another agent than the one it was trained with.
+
+    Args:
+        checkpoint: as `checkpoint_player` takes it.
+        asking: fields of `Asking`; those that are left out are as in training.
+        world: the environment; None takes that of the training.
+        device: where the model runs.
+    """
+    player, config = checkpoint_player(
+        checkpoint, temperature=asking.get("temperature"), device=device
+    )
+    trained = {
+        "style": config.prompt.style,
+        "temperature": config.eval.temperature,
+        "max_new_tokens": config.sampling.max_new_tokens,
+    }
+    policy = player.agent.policy  # type: ignore[attr-defined]  # a checkpoint's is a LanguageAgent
+    how = Asking(**{**trained, **asking})
+    settings = {"checkpoint": player.settings["checkpoint"], "trained_by": player.method}
+    return _player(policy, world or config.env.id, how, player.model, settings), config
+
+
+@contextmanager
+def api_player(
+    model: str,
+    world: str,
+    asking: Asking,
+    *,
+    base_url: str | None = None,
+    limits: ApiLimits | None = None,
+    prices: Prices | None = None,
+    out: Path | None = None,
+    listener: Listener | None = None,
+) -> Iterator[Player]:
+    """A model behind an API, as long as the block lasts; then the listener is told what it cost.
+
+    `out`/usage.jsonl, where that directory is, gets a line of the same.
+
+    Raises:
+        UsageError: there is no API key.
+        MissingDependencyError: the client is not installed.
+    """
+    from proxmo.policies.openai import OpenAIPolicy
+
+    with OpenAIPolicy(model, base_url=base_url, limits=limits, prices=prices) as policy:
+        player = _player(policy, world, asking, model, {"base_url": policy.base_url})
+        try:
+            paid = (policy.prices.prompt, policy.prices.completion)
+            yield dataclasses.replace(player, prices=paid)
+        finally:
+            if listener is not None:
+                listener.message(f"API: {policy.usage}")
+            if out is not None and out.is_dir():
+                with (out / "usage.jsonl").open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(dataclasses.asdict(policy.usage)) + "\n")
+
+
+def _player(
+    policy: Policy | ChatPolicy, world: str, asking: Asking, model: str, settings: Mapping[str, Any]
+) -> Player:
+    asking = dataclasses.replace(asking, prompt_tokens=_budget(policy, world, asking))
+    agent = baseline_agent(
+        asking.agent,
+        policy,
+        PromptConfig(style=asking.style, max_prompt_tokens=asking.prompt_tokens or 0),
+        world=world,
+        temperature=asking.temperature,
+        max_new_tokens=asking.max_new_tokens,
+        tries=asking.tries,
+    )
+    return Player(agent, model, asking.agent, {**dataclasses.asdict(asking), **settings})
+
+
+def _budget(policy: Policy | ChatPolicy, world: str, asking: Asking) -> int:
+    """The token budget of prompts; that of an unknown context is the agent's own."""
+    from proxmo.policies.transformers import check_context, context_length
+
+    model = getattr(policy, "model", None)
+    context = None if isinstance(policy, ChatPolicy) else context_length(model)
+    if asking.prompt_tokens is not None:
+        if context is not None:
+            check_context(
+                model, prompt_tokens=asking.prompt_tokens, new_tokens=asking.max_new_tokens
+            )
+        return asking.prompt_tokens
+    needed = _WHOLE_EPISODE_BUDGET
+    if asking.agent == "direct":
+        needed = _BUDGETS.get(world.rpartition(":")[2].partition("-")[0], 2048)
+    return needed if context is None else max(1, min(needed, context - asking.max_new_tokens))
