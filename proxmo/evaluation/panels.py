@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import logging
 import os
 import re
 import sys
@@ -29,6 +30,8 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
+
+logger = logging.getLogger(__name__)
 
 # How many tasks an error names.
 _NAMED = 5
@@ -115,23 +118,34 @@ def open_panel(name: str, data: str | None = None) -> Panel:
     if name.endswith(".toml") or Path(name).is_file():
         return _read_panel(Path(name), data)
     if (found := _GENERATED.fullmatch(name)) is not None:
-        kwargs = {"difficulty": found["difficulty"]} if found["difficulty"] else {}
-        env = EnvConfig(data="generated", kwargs=kwargs)
-        seed = int(found["seed"] or 0)
-        number = int(found["episodes"])
-        return make_panel(env, ["valid_unseen"], name=name, episodes=number, seed=seed)
+        world, split = _FAMILIES[found["family"]]
+        if found["difficulty"]:
+            world = dataclasses.replace(world, kwargs={"difficulty": found["difficulty"]})
+        size, seed = int(found["episodes"]), int(found["seed"] or 0)
+        return _complete(make_panel(world, [split], name=name, episodes=size, seed=seed), size)
     if name not in BUILT_IN:
-        raise UnknownNameError("panel", name, BUILT_IN)
+        raise UnknownNameError("panel", name, (*BUILT_IN, *GENERATED))
     known = BUILT_IN[name]
-    if known.needs and data is None and not os.environ.get(known.variable):
+    if data is None and not os.environ.get(known.variable):
         where = "--data PATH" + (f" or ${known.variable}" if known.variable else "")
         raise UsageError(f"the panel {name} needs {known.needs}: name it with {where}")
-    env = dataclasses.replace(known.env, data=data if data is not None else known.env.data)
+    env = dataclasses.replace(known.env, data=data)
     panel = make_panel(env, known.splits, name=name, episodes=known.episodes)
-    if known.episodes is not None and len(panel.tasks) != known.episodes:
+    if known.hash not in ("", _complete(panel, known.episodes).hash):
+        logger.warning(
+            "the tasks of %s are not those of the published data: sha256 %s, expected %s",
+            name,
+            panel.hash,
+            known.hash,
+        )
+    return panel
+
+
+def _complete(panel: Panel, size: int) -> Panel:
+    if len(panel.tasks) != size:
         raise DataError(
-            f"the panel {name} has {known.episodes} tasks, but {env.data or 'the data'} holds "
-            f"{len(panel.tasks)} of them; `proxmo panels --new FILE` makes a panel of what is there"
+            f"the panel {panel.name} has {size} tasks, but the data holds {len(panel.tasks)} of "
+            "them; `proxmo panels --new FILE` makes a panel of what is there"
         )
     return panel
 
@@ -212,25 +226,52 @@ def _task_set(env: EnvConfig, split: str) -> proxmo_envs.TaskSet:
 class BuiltIn:
     """A panel that comes with the package; its tasks are `episodes` of `splits`.
 
-    `needs` says in words which data is to be there, in `variable` of the environment or named.
+    `needs` says in words which data is to be there, in `variable` of the environment or named;
+    `hash` is that of the panel in the data as it was published.
     """
 
     env: EnvConfig
     splits: tuple[str, ...]
-    episodes: int | None
-    needs: str = ""
+    episodes: int
+    needs: str
     variable: str = ""
+    hash: str = ""
 
 
 _OFFICIAL = {"needs": "the official ALFWorld data", "variable": "ALFWORLD_DATA"}
 _SHOP = EnvConfig(id="WebShop-v0", kwargs={"goals": "human", "profile": "original"})
-# Panels of generated games of any size: the number, the difficulty and the seed are in the name.
+# Worlds without end: the number of tasks, the difficulty and the seed are in the panel's name.
+_FAMILIES = {
+    "alfworld-generated": (EnvConfig(data="generated"), "valid_unseen"),
+    "webshop-bundled": (EnvConfig(id="WebShop-v0", data="bundled"), "test"),
+}
 _GENERATED = re.compile(
-    r"alfworld-generated(-(?P<difficulty>[a-z]+))?-(?P<episodes>\d+)(-seed(?P<seed>\d+))?"
+    rf"(?P<family>{'|'.join(_FAMILIES)})(-(?P<difficulty>[a-z]+))?-(?P<episodes>\d+)"
+    r"(-seed(?P<seed>\d+))?"
 )
+# Those among them that are listed.
+GENERATED = ("alfworld-generated-400", "alfworld-generated-tiny-400", "webshop-bundled-400")
 BUILT_IN: dict[str, BuiltIn] = {
-    "alfworld-valid-seen": BuiltIn(EnvConfig(), ("valid_seen",), 140, **_OFFICIAL),
-    "alfworld-valid-unseen": BuiltIn(EnvConfig(), ("valid_unseen",), 134, **_OFFICIAL),
-    "alfworld-both": BuiltIn(EnvConfig(), ("valid_seen", "valid_unseen"), 274, **_OFFICIAL),
+    "alfworld-valid-seen": BuiltIn(
+        EnvConfig(),
+        ("valid_seen",),
+        140,
+        **_OFFICIAL,
+        hash="c128e8930acb04093204f03dabe43bfa511705e68deff8f568ea71495a400138",
+    ),
+    "alfworld-valid-unseen": BuiltIn(
+        EnvConfig(),
+        ("valid_unseen",),
+        134,
+        **_OFFICIAL,
+        hash="e2109203a35bbcc3ac2b06f8358e0c68666fc25eb930cc7c70b517cb9e91cb4a",
+    ),
+    "alfworld-both": BuiltIn(
+        EnvConfig(),
+        ("valid_seen", "valid_unseen"),
+        274,
+        **_OFFICIAL,
+        hash="20255322ab06754bba05257ae8264d53465c5400eae97e98d123173d9bcdd3cb",
+    ),
     "webshop-test-500": BuiltIn(_SHOP, ("test",), 500, needs="the original WebShop data"),
 }

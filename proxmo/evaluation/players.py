@@ -23,6 +23,7 @@ class Player:
         settings: all that its play depends on, as JSON; an evaluation that is continued must have
             the same.
         env_options: keyword arguments of the environment that the agent needs.
+        prices: of a million tokens read and of a million written.
     """
 
     agent: Agent
@@ -30,6 +31,7 @@ class Player:
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     env_options: Mapping[str, Any] = field(default_factory=dict)
+    prices: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """What a run directory keeps of it."""

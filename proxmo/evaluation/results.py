@@ -34,7 +34,8 @@ SETTINGS, RESULTS, TRANSCRIPTS = "settings.json", "results.jsonl", "transcripts.
 class Result:
     """How one episode ended: the `trial`-th draw at a task with a seed.
 
-    `tries` counts how often an agent that learns from failures played the task in this trial.
+    `tries` counts how often an agent that learns from failures played the task in this trial;
+    steps, tokens and cost are those of the last of them.
     """
 
     seed: int
@@ -48,11 +49,14 @@ class Result:
     tries: int
     prompt_tokens: int
     response_tokens: int
+    cost: float
     error: str | None
 
     @classmethod
-    def of(cls, episode: Episode, seed: int) -> Result:
-        """Counts what an episode held."""
+    def of(cls, episode: Episode, seed: int, prices: tuple[float, float] = (0.0, 0.0)) -> Result:
+        """Counts what an episode held; `prices` are those of a million tokens read and written."""
+        read = sum(step.prompt_tokens for step in episode.steps)
+        written = sum(step.response_tokens for step in episode.steps)
         return cls(
             seed=seed,
             task_id=episode.task_id,
@@ -63,8 +67,9 @@ class Result:
             steps=len(episode.steps),
             invalid_actions=sum(not step.valid for step in episode.steps),
             tries=episode.trial,
-            prompt_tokens=sum(len(step.prompt_ids) for step in episode.steps),
-            response_tokens=sum(len(step.response_ids) for step in episode.steps),
+            prompt_tokens=read,
+            response_tokens=written,
+            cost=(read * prices[0] + written * prices[1]) / 1e6,
             error=episode.cause if episode.outcome is Outcome.ERROR else None,
         )
 
@@ -84,36 +89,33 @@ class Result:
         return self.outcome is Outcome.WON
 
 
-def read_results(path: Path) -> list[Result]:
-    """Reads results.jsonl of an evaluation directory, finished or not.
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An evaluation as its directory holds it, finished or not."""
+
+    path: Path
+    settings: dict[str, Any]
+    results: list[Result]
+
+
+def read_evaluation(path: Path) -> Recorded:
+    """Reads the directory of an evaluation.
 
     Raises:
-        DataError: the file is missing or no such file.
+        DataError: it is none.
     """
     try:
+        settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
         # What follows the last newline was being written when the process died.
         lines = (path / RESULTS).read_text(encoding="utf-8").split("\n")[:-1]
         rows = [json.loads(line) for line in lines]
-        return [Result(**{**row, "outcome": Outcome(row["outcome"])}) for row in rows]
+        results = [Result(**{**row, "outcome": Outcome(row["outcome"])}) for row in rows]
     except (OSError, ValueError, TypeError, KeyError) as cause:
         raise DataError(
-            f"{path} is not the directory of an evaluation (`proxmo eval --out DIR`): {cause}"
+            f"{path} is not the directory of an evaluation, as `proxmo eval --out DIR` makes it: "
+            f"{cause}"
         ) from cause
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """Reads settings.json of an evaluation directory: panel, player, seeds, trials.
-
-    Raises:
-        DataError: the file is missing or no such file.
-    """
-    try:
-        settings: dict[str, Any] = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as cause:
-        raise DataError(
-            f"{path} is not the directory of an evaluation (`proxmo eval --out DIR`): {cause}"
-        ) from cause
-    return settings
+    return Recorded(path, settings, results)
 
 
 class EvaluationDirectory:
@@ -186,7 +188,8 @@ class EvaluationDirectory:
 
     def _continue(self) -> None:
         """Reads what was played, drops what ended in an error, and cuts what was half written."""
-        before = read_settings(self.path)
+        recorded = read_evaluation(self.path)
+        before = recorded.settings
         both = sorted(before.keys() | self.settings.keys())
         changes = [(key, before.get(key), self.settings.get(key)) for key in both]
         said = [f"{key} was {old!r} and is {new!r}" for key, old, new in changes if old != new]
@@ -195,7 +198,7 @@ class EvaluationDirectory:
                 f"the evaluation in {str(self.path)!r} is another one: {'; '.join(said)}; "
                 "choose another --out"
             )
-        self.results = [result for result in read_results(self.path) if result.scored]
+        self.results = [result for result in recorded.results if result.scored]
         self._rewrite(self.results)
 
     def _rewrite(self, results: Sequence[Result]) -> None:

@@ -67,7 +67,7 @@ def evaluate(
         if out is not None:
             settings = _settings(player, panel, seeds, trials)
             kept = stack.enter_context(EvaluationDirectory(out, panel, settings))
-        game = _Game(panel, Collector(pool, player.agent), kept, listener or Listener())
+        game = _Game(player, panel, pool, kept, listener or Listener())
         for seed in seeds:
             game.play(seed, trials, workers, total=len(panel.tasks) * len(seeds) * trials)
         evaluation = summarise(game.results, panel, seeds=seeds, trials=trials)
@@ -79,7 +79,12 @@ def evaluate(
 def _settings(player: Player, panel: Panel, seeds: Sequence[int], trials: int) -> dict[str, Any]:
     """What results depend on; the tasks by the hash of their panel."""
     world = {"id": panel.env.id, "max_steps": panel.env.max_steps, "kwargs": panel.env.kwargs}
-    about = {"name": panel.name, "split": panel.split, "hash": panel.hash}
+    about = {
+        "name": panel.name,
+        "split": panel.split,
+        "tasks": len(panel.tasks),
+        "hash": panel.hash,
+    }
     return {
         "panel": about,
         "env": world,
@@ -94,13 +99,15 @@ class _Game:
 
     def __init__(
         self,
+        player: Player,
         panel: Panel,
-        collector: Collector,
+        pool: EnvPool,
         kept: EvaluationDirectory | None,
         listener: Listener,
     ) -> None:
+        self.player = player
         self.panel = panel
-        self.collector = collector
+        self.collector = Collector(pool, player.agent)
         self.kept = kept
         self.listener = listener
         self.results: list[Result] = [] if kept is None else list(kept.results)
@@ -120,7 +127,7 @@ class _Game:
         )
 
     def _end(self, seed: int, episode: Episode) -> None:
-        result = Result.of(episode, seed)
+        result = Result.of(episode, seed, self.player.prices)
         self.results.append(result)
         if self.kept is not None:
             self.kept.add(result, episode)

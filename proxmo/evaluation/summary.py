@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,6 +91,7 @@ class Evaluation:
     invalid_action_share: float
     prompt_tokens: int
     response_tokens: int
+    cost: float
     by_task_type: dict[str, TypeResult]
     error_causes: dict[str, int] = field(default_factory=dict)
     seeds: SeedSpread | None = None
@@ -139,6 +141,7 @@ def summarise(
         invalid_action_share=sum(r.invalid_actions for r in scored) / max(steps, 1),
         prompt_tokens=sum(r.prompt_tokens for r in results),
         response_tokens=sum(r.response_tokens for r in results),
+        cost=math.fsum(r.cost for r in results),
         by_task_type={
             kind: TypeResult.of_results(group)
             for kind, group in sorted(_grouped(scored, lambda r: r.task_type).items())

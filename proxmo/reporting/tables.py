@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -12,6 +13,7 @@ from proxmo.reporting.formats import count, interval, percent
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, TypeResult
+    from proxmo.evaluation.comparison import Comparison, Difference
     from proxmo.training.loop import Run
 
 # How many different causes of errors are listed.
@@ -28,6 +30,18 @@ def evaluation_table(evaluation: Evaluation, *, plain: bool) -> Table:
         table.add_row(Text(name), *_cells(result))
     table.add_section()
     table.add_row("all", *_cells(evaluation), style="" if plain else "bold")
+    return table
+
+
+def panel_table(rows: Iterable[tuple[str, str, str, int, str, str]], *, plain: bool) -> Table:
+    """List panels: name, environment, split, number of tasks, hash or what it needs."""
+    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
+    for heading in ("panel", "environment", "split"):
+        table.add_column(heading)
+    table.add_column("tasks", justify="right")
+    table.add_column("sha256", overflow="fold")
+    for name, env, split, tasks, digest, note in rows:
+        table.add_row(name, env, split, str(tasks), digest or note)
     return table
 
 
@@ -51,11 +65,48 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
     if evaluation.response_tokens:
         facts["tokens"] = (
             f"{count(evaluation.prompt_tokens)} read, {count(evaluation.response_tokens)} written"
+            + (f", cost {evaluation.cost:.2f}" if evaluation.cost else "")
         )
     if evaluation.errors:
         commonest = list(evaluation.error_causes.items())[:_CAUSES]
         causes = "; ".join(f"{cause} ({n})" for cause, n in commonest)
         facts["not scored"] = f"{evaluation.errors} episodes ended in an error: {causes}"
+    return _facts(facts)
+
+
+def comparison_table(comparison: Comparison, *, plain: bool) -> Table:
+    """List both success rates and their difference by task type and in total."""
+    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
+    table.add_column("task type")
+    for heading in ("tasks", "A", "B", "B - A", "95 % interval"):
+        table.add_column(heading, justify="right")
+    for name, one in comparison.by_task_type.items():
+        table.add_row(Text(name), *_difference_cells(one))
+    table.add_section()
+    table.add_row("all", *_difference_cells(comparison.success), style="" if plain else "bold")
+    return table
+
+
+def comparison_facts(comparison: Comparison) -> Table:
+    """List what was compared and how sure the difference is."""
+    score, p = comparison.score, comparison.p_value
+    facts = {
+        "A": comparison.first,
+        "B": comparison.second,
+        "panel": f"{comparison.panel}, sha256 {comparison.panel_hash}",
+        "only A won": f"{comparison.only_first} tasks",
+        "only B won": f"{comparison.only_second} tasks",
+        "McNemar": "not for tasks played several times" if p is None else f"p = {p:.3g}, exact",
+        "mean score": (
+            f"{score.first:.3f}, {score.second:.3f}, difference {score.difference:+.3f} "
+            f"[{score.low:.3f}, {score.high:.3f}]"
+        ),
+    }
+    if comparison.p_value is None:
+        facts["only A won"] = f"{comparison.only_first} tasks more often than B"
+        facts["only B won"] = f"{comparison.only_second} tasks more often than A"
+    if comparison.left_out:
+        facts["left out"] = f"{comparison.left_out} tasks that one side could not score"
     return _facts(facts)
 
 
@@ -78,6 +129,12 @@ def training_table(run: Run) -> Table:
 def _cells(result: Evaluation | TypeResult) -> tuple[str, str, str, str]:
     bounds = interval(result.low, result.high)
     return str(result.episodes), str(result.wins), percent(result.success_rate), bounds
+
+
+def _difference_cells(one: Difference) -> tuple[str, ...]:
+    change = f"{100 * one.difference:+.1f}"
+    bounds = interval(one.low, one.high)
+    return str(one.tasks), percent(one.first), percent(one.second), change, bounds
 
 
 def _facts(facts: dict[str, str]) -> Table:

@@ -1,0 +1,137 @@
+"""`proxmo panels`: the fixed lists of tasks that evaluations are compared on."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from proxmo.errors import ProxmoError, UsageError
+
+from .display import show
+from .failures import debug_option
+
+
+@click.command("panels")
+@click.argument("panel", required=False)
+@click.option("--new", metavar="FILE", type=click.Path(path_type=Path), help="Write a new panel.")
+@click.option("--env", metavar="ID", help="Environment of the new panel  [ALFWorld-v0]")
+@click.option(
+    "--split",
+    "splits",
+    metavar="S",
+    multiple=True,
+    help="Split of the new panel, several for their union  [valid_unseen]",
+)
+@click.option("--data", metavar="PATH", help="Where the tasks come from.")
+@click.option(
+    "--episodes", type=click.IntRange(min=1), metavar="N", help="Tasks of the new panel  [all]"
+)
+@click.option("--seed", type=click.IntRange(min=0), metavar="K", help="Seed of the choice  [0]")
+@click.option("--name", metavar="NAME", help="What the new panel is called  [as its file]")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="A.B=C",
+    help="Environment of the new panel, for example env.kwargs.difficulty=tiny, env.max_steps=20.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@debug_option
+def command(
+    panel: str | None,
+    new: Path | None,
+    env: str | None,
+    splits: tuple[str, ...],
+    data: str | None,
+    episodes: int | None,
+    seed: int | None,
+    name: str | None,
+    assignments: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """List the built-in panels, print the tasks of PANEL (a name or a file), or write a --new one.
+
+    A panel names each of its tasks once, with the hash of what the task is. Built-in panels of
+    generated games may have any size, difficulty and seed: alfworld-generated-400,
+    alfworld-generated-tiny-96, alfworld-generated-200-seed3.
+    """
+    if new is not None:
+        if panel is not None:
+            raise UsageError(f"--new {new} makes a panel; leave {panel} out")
+        _write(new, env, splits, data, episodes, seed or 0, name, assignments)
+        return
+    choice = {"--env": env, "--split": splits, "--episodes": episodes, "--seed": seed}
+    choice |= {"--name": name, "--set": assignments}
+    if given := [flag for flag, value in choice.items() if value not in (None, ())]:
+        raise UsageError(f"{', '.join(given)} describes a new panel: give --new FILE as well")
+    if panel is not None:
+        from proxmo.evaluation.panels import dump_panel, open_panel
+
+        opened = open_panel(panel, data)
+        if as_json:
+            tasks = dict(opened.tasks)
+            click.echo(json.dumps({"name": opened.name, "hash": opened.hash, "tasks": tasks}))
+        else:
+            click.echo(dump_panel(opened), nl=False)
+        return
+    _list(data, as_json=as_json)
+
+
+def _write(
+    path: Path,
+    env: str | None,
+    splits: tuple[str, ...],
+    data: str | None,
+    episodes: int | None,
+    seed: int,
+    name: str | None,
+    assignments: tuple[str, ...],
+) -> None:
+    from proxmo.config import Config
+    from proxmo.config_loading import resolve
+    from proxmo.evaluation.panels import make_panel, write_panel
+
+    if path.exists():
+        raise UsageError(f"--new {path} exists; a panel is not changed, choose another name")
+    if any(not text.startswith("env.") for text in assignments):
+        raise UsageError(f"--set {' '.join(assignments)}: a panel has keys of env only")
+    flags = {"env.id": env, "env.data": data}
+    world = resolve((), flags, assignments, base=Config()).env
+    made = make_panel(
+        world,
+        splits or ("valid_unseen",),
+        name=name or path.stem,
+        episodes=episodes,
+        seed=seed,
+    )
+    write_panel(made, path)
+    click.echo(f"{path}: panel {made.name}, {len(made.tasks)} tasks, sha256 {made.hash}")
+
+
+def _list(data: str | None, *, as_json: bool) -> None:
+    from proxmo.evaluation.panels import BUILT_IN, GENERATED, open_panel
+    from proxmo.reporting.tables import panel_table
+    from proxmo_envs import ProxmoEnvError
+
+    rows: list[tuple[str, str, str, int, str, str]] = []
+    fits, problem = False, None
+    for name in (*BUILT_IN, *GENERATED):
+        try:
+            opened = open_panel(name, data)
+            rows.append((name, opened.env.id, opened.split, len(opened.tasks), opened.hash, ""))
+            fits = fits or name in BUILT_IN
+        except (ProxmoError, ProxmoEnvError) as missing:
+            # The data that is named fits the panels of one environment.
+            known, problem = BUILT_IN[name], problem or missing
+            note = f"needs {known.needs}"
+            rows.append((name, known.env.id, "+".join(known.splits), known.episodes, "", note))
+    if data is not None and not fits and problem is not None:
+        raise problem
+    if as_json:
+        keys = ("name", "env", "split", "tasks", "hash", "note")
+        click.echo(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
+    else:
+        show(panel_table(rows, plain=not sys.stdout.isatty()))

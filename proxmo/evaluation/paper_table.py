@@ -1,0 +1,186 @@
+"""Results side by side in the form of the paper's table 1 (arXiv 2602.19225), in percent.
+
+A row is a method with a model: all evaluations and training runs of the two, which must share a
+panel per environment. Several of them, or several seeds, give a mean with its standard deviation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean, stdev
+
+from proxmo.config_loading import load_toml
+from proxmo.errors import DataError, UsageError
+from proxmo.evaluation.published import PUBLISHED
+from proxmo.evaluation.results import read_evaluation
+from proxmo.evaluation.summary import Evaluation
+
+TYPES = {
+    "Pick": "pick_and_place_simple",
+    "Look": "look_at_obj_in_light",
+    "Clean": "pick_clean_then_place_in_recep",
+    "Heat": "pick_heat_then_place_in_recep",
+    "Cool": "pick_cool_then_place_in_recep",
+    "Pick2": "pick_two_obj_and_place",
+}
+BASELINE = "grpo"
+# The columns whose difference to the baseline is shown, with the column that shows it.
+DIFFERENCES = {"All": "All - GRPO", "Succ.": "Succ. - GRPO"}
+_COLUMNS = (*TYPES, "All", "All - GRPO", "Score", "Succ.", "Succ. - GRPO")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table; `cells` maps columns to (mean, standard deviation or None).
+
+    `panels` maps environments to (name, hash) of what was played; empty for what is `published`.
+    """
+
+    model: str
+    method: str
+    cells: dict[str, tuple[float, float | None]]
+    panels: dict[str, tuple[str, str]] = field(default_factory=dict)
+    unscored: int = 0
+    published: bool = False
+
+
+def measured_rows(paths: Iterable[Path]) -> list[Row]:
+    """Reads evaluation directories and training runs, of which the last evaluation counts.
+
+    Raises:
+        DataError: a path is neither, or holds no finished evaluation.
+        UsageError: a method was evaluated on different panels of one environment.
+    """
+    groups: dict[tuple[str, str], list[Evaluation]] = {}
+    for path in paths:
+        key, evaluation = _read(path)
+        groups.setdefault(key, []).append(evaluation)
+    return _with_differences([_row(*key, group) for key, group in groups.items()])
+
+
+def published_rows() -> list[Row]:
+    """The figures of the paper."""
+    rows = []
+    for one in PUBLISHED:
+        values = dict(zip(TYPES, one.types, strict=True)) if one.types else {}
+        values |= {"All": one.alfworld, "Score": one.score, "Succ.": one.success}
+        cells: dict[str, tuple[float, float | None]] = {k: (v, None) for k, v in values.items()}
+        rows.append(Row(one.model, one.method, cells, published=True))
+    return _with_differences(rows)
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The columns that hold anything, in the paper's order."""
+    used = {column for row in rows for column in row.cells}
+    known = [column for column in _COLUMNS if column in used]
+    return known + sorted(used - set(known))
+
+
+def notes(rows: Sequence[Row]) -> list[str]:
+    """What a reader must know: the panel behind every number, and what was left out."""
+    panels: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for row in rows:
+        for env, panel in row.panels.items():
+            panels.setdefault(env, {}).setdefault(panel, []).append(f"{row.model} {row.method}")
+    said = []
+    for env, found in panels.items():
+        for (name, digest), who in found.items():
+            rest = f" ({', '.join(who)})" if len(found) > 1 else ""
+            said.append(f"{env}: panel {name}, sha256 {digest}{rest}")
+        if len(found) > 1:
+            said.append(f"{env}: rows of different panels do not compare")
+    said += [
+        f"{row.model} {row.method}: {row.unscored} episodes ended in an error and are left out"
+        for row in rows
+        if row.unscored
+    ]
+    return said
+
+
+def _read(path: Path) -> tuple[tuple[str, str], Evaluation]:
+    """Returns (model, method) and the result of an evaluation directory or a training run."""
+    try:
+        if (path / "config.toml").is_file():
+            config = load_toml(path / "config.toml")
+            text = (path / "evaluations.jsonl").read_text(encoding="utf-8")
+            row = json.loads(text.split("\n")[:-1][-1])
+            method = config.credit.method if row.pop("iteration") else "warm start"
+            return (config.model.name, method), Evaluation.from_json(row)
+        player = read_evaluation(path).settings["player"]
+        row = json.loads((path / "evaluation.json").read_text(encoding="utf-8"))
+        return (player["model"], player["method"]), Evaluation.from_json(row)
+    except (OSError, ValueError, IndexError, KeyError, TypeError) as cause:
+        raise DataError(
+            f"{path} holds no finished evaluation: expected a directory of `proxmo eval --out`, "
+            f"whose command continues it, or a training run ({cause})"
+        ) from cause
+
+
+def _row(model: str, method: str, evaluations: Sequence[Evaluation]) -> Row:
+    by_env: dict[str, list[Evaluation]] = {}
+    for one in evaluations:
+        by_env.setdefault(one.env_id.rpartition(":")[2], []).append(one)
+    cells: dict[str, tuple[float, float | None]] = {}
+    panels = {}
+    for env, group in by_env.items():
+        found = {(one.panel, one.panel_hash) for one in group}
+        if len({digest for _, digest in found}) > 1:
+            named = ", ".join(f"{name} (sha256 {digest[:12]})" for name, digest in sorted(found))
+            raise UsageError(
+                f"{method} with {model} was evaluated on different panels of {env}: {named}; "
+                "a mean over them means nothing: give runs of one panel"
+            )
+        panels[env] = min(found)
+        cells |= _cells(env, group)
+    return Row(model, method, cells, panels, sum(one.errors for one in evaluations))
+
+
+def _cells(env: str, group: Sequence[Evaluation]) -> dict[str, tuple[float, float | None]]:
+    seeds = [rate for one in group if one.seeds for rate in one.seeds.success_rates.values()]
+    rates = [one.success_rate for one in group]
+    # Of several runs the spread between them counts, of one that between its seeds.
+    success = mean(rates), _sd(rates if len(rates) > 1 else seeds)
+    scores = [one.mean_score for one in group]
+    if not env.startswith("ALFWorld"):
+        names = (
+            ("Score", "Succ.") if env.startswith("WebShop") else (f"{env} Score", f"{env} Succ.")
+        )
+        return _percent({names[0]: (mean(scores), _sd(scores)), names[1]: success})
+    cells: dict[str, tuple[float, float | None]] = {}
+    for column, kind in TYPES.items():
+        found = [one.by_task_type[kind].success_rate for one in group if kind in one.by_task_type]
+        if found:
+            cells[column] = mean(found), None
+    return _percent({**cells, "All": success})
+
+
+def _percent(
+    cells: Mapping[str, tuple[float, float | None]],
+) -> dict[str, tuple[float, float | None]]:
+    return {k: (100 * m, None if sd is None else 100 * sd) for k, (m, sd) in cells.items()}
+
+
+def _sd(values: Sequence[float]) -> float | None:
+    return stdev(values) if len(values) > 1 else None
+
+
+def _with_differences(rows: Sequence[Row]) -> list[Row]:
+    """Adds to each row what it is above GRPO with the same model on the same panels."""
+    baselines = {row.model: row for row in rows if row.method == BASELINE}
+    for row in rows:
+        baseline = baselines.get(row.model)
+        if baseline is None or baseline is row:
+            continue
+        for column, difference in DIFFERENCES.items():
+            env = "ALFWorld-v0" if column == "All" else "WebShop-v0"
+            same = _digest(row, env) == _digest(baseline, env)
+            if same and column in row.cells and column in baseline.cells:
+                row.cells[difference] = row.cells[column][0] - baseline.cells[column][0], None
+    return list(rows)
+
+
+def _digest(row: Row, env: str) -> str:
+    return row.panels.get(env, ("", ""))[1]
