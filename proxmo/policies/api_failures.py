@@ -60,7 +60,8 @@ class Failure:
 
 def _of_status(error: openai.APIStatusError) -> Failure:
     status = error.status_code
-    cause = f"status {status}: {_one_line(error.message)}"
+    told = error.body.get("message") if isinstance(error.body, dict) else None
+    cause = f"status {status}: {_one_line(str(told or error.message))}"
     if status in _FATAL:
         return Failure(f"{_FATAL[status]} ({cause})", passing=False, fatal=True)
     if error.code == "insufficient_quota":
