@@ -81,13 +81,15 @@ _ACTIONS: Final[dict[str, tuple[str, str, str]]] = {
 _STATES: Final = {"clean": "isClean", "heat": "isHot", "cool": "isCool"}
 
 
-def domain_text() -> str:
+def domain_text(grammar: Grammar = "move") -> str:
     """Return the PDDL domain: every rule of the world."""
+    commands = _commands(grammar)
     flags = "\n  ".join(f"({flag} ?o - object)" for flag in ITEM_FLAGS)
     actions = "\n".join(
         f"(:action {name}\n :parameters ({parameters})\n :precondition (and {condition})\n"
         f" :effect (and {effect} (increase (total-cost) 1)))"
         for name, (parameters, condition, effect) in _ACTIONS.items()
+        if name in commands
     )
     return (
         "(define (domain alfred)\n(:requirements :adl :action-costs :typing)\n"

@@ -58,7 +58,7 @@ def write_game(root: Path, game: Game, *, scene: int, trial: str) -> Path:
     task = f"{goal.task_type}-{camel(goal.item_kind)}-None-{target}-{scene}"
     folder = root / game.split / task / trial
     content = {
-        "pddl_domain": domain_text(),
+        "pddl_domain": domain_text(game.grammar),
         "grammar": grammar_text(game.task, game.grammar),
         "pddl_problem": problem_text(game),
         "solvable": True,

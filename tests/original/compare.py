@@ -16,19 +16,22 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 
 from proxmo_envs.alfworld import original
 from proxmo_envs.alfworld.expert import plan
-from proxmo_envs.alfworld.games import GAME_FILE, TASK_TYPES, Game, read_game_file
+from proxmo_envs.alfworld.games import GAME_FILE, TASK_TYPES, Game, Grammar, read_game_file
 from proxmo_envs.alfworld.generator import DIFFICULTIES, SPLIT_SIZES, generate
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.text import NOTHING_HAPPENS
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.alfworld.writer import write_generated
+from proxmo_envs.alfworld.writer import write_game
 
+GRAMMARS = get_args(Grammar)
 NONSENSE = ("", "dance", "LOOK", "go to cabinet 99", "take mug 1", "put mug 1 in/on desk 1")
 Moment = list[object]
 
@@ -82,7 +85,14 @@ def main() -> int:
         for index, difficulty in enumerate(DIFFICULTIES):
             split = list(SPLIT_SIZES)[index % len(SPLIT_SIZES)]
             chosen = numbers(difficulty, split, options.games)
-            for path in write_generated(Path(folder), split, chosen, difficulty):
+            for number in chosen:
+                # Every other game in the older grammar.
+                written = replace(
+                    generate(split, number, difficulty), grammar=GRAMMARS[len(jobs) % 2]
+                )
+                path = write_game(
+                    Path(folder), written, scene=len(jobs), trial=f"trial_{difficulty}"
+                )
                 game, _ = read_game_file(path / GAME_FILE, task_id=str(path), split=split)
                 commands, moments = episode(game, options.steps, rng)
                 jobs.append({"game_file": str(path / GAME_FILE), "commands": commands})
