@@ -151,7 +151,7 @@ class OpenAIPolicy:
         """Ends the connections; the policy cannot be asked any more."""
         if self._loop.is_closed():
             return
-        asyncio.run_coroutine_threadsafe(self._client.close(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -161,6 +161,13 @@ class OpenAIPolicy:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    async def _end(self) -> None:
+        pending = asyncio.all_tasks() - {asyncio.current_task()}
+        for one in pending:
+            one.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        await self._client.close()
 
     async def _ask_all(self, messages: Sequence[str], settings: dict[str, Any]) -> list[Reply]:
         asked = [asyncio.ensure_future(self._ask(message, settings)) for message in messages]
