@@ -25,6 +25,7 @@ _COMMANDS = {
     "compare": ("compare", "Compare two evaluations of the same panel, task by task."),
     "table": ("table", "Set results side by side in the form of the paper's table."),
     "data": ("data", "Prepare the tasks of an environment."),
+    "webshop": ("webshop", "Serve the web shop to browsers and environments."),
     "explain": ("explain", "Show why the steps of a run got their advantages."),
     "bench": ("bench", "Measure the speed of a part, beside what it replaces."),
     "doctor": ("doctor", "Check what is installed and whether it works."),

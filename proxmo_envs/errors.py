@@ -34,6 +34,10 @@ class GameFileError(ProxmoEnvError):
     """A file exists but cannot be read as the game (or the games) it should hold."""
 
 
+class ServerError(ProxmoEnvError):
+    """The server that an environment plays on does not answer, or refuses."""
+
+
 class DataNotFoundError(ProxmoEnvError):
     """A data directory or file does not exist."""
 

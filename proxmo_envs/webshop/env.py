@@ -175,10 +175,13 @@ class WebShopEnv(gymnasium.Env[str, str]):
     ) -> tuple[str, dict[str, Any]]:
         """Start an episode: the task in `options`, or one drawn from the split.
 
-        Raises InvalidOptionError and UnknownTaskError.
+        Raises InvalidOptionError, UnknownTaskError and, with `base_url`, ServerError.
         """
         super().reset(seed=seed)
-        play = self._source.start(self._choose(options or {}))
+        task = self._choose(options or {})
+        # The last episode goes first: a server may have room for one only.
+        self._moment = None
+        play = self._source.start(task)
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
         expert = _make_expert() if self._with_expert else None
@@ -258,6 +261,11 @@ class WebShopEnv(gymnasium.Env[str, str]):
         moment = self._now()
         action = "" if moment.action is None else f"> {moment.action}\n"
         return f"{action}{moment.observation}\n"
+
+    def close(self) -> None:
+        """End the episode; a server closes its session."""
+        self._moment = None
+        self._source.close()
 
     def snapshot(self) -> Snapshot:
         """Return the present moment of the episode.

@@ -60,6 +60,9 @@ class Source(Protocol):
     def content_hash(self, task_id: str) -> str:
         """Return the hash of what a task is."""
 
+    def close(self) -> None:
+        """Give back what is held for episodes that are over."""
+
 
 def open_source(
     data: str | os.PathLike[str] | None = None,
@@ -130,6 +133,9 @@ class LocalShop:
             goal = content_hash(self.shop.goals.get(task_id))
         place = f"{self.shop.profile} {self.shop.catalogue.manifest_hash}"
         return hashlib.sha256(f"{place} {goal}".encode()).hexdigest()
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> LocalShop:
         """Nothing in it changes: a copy is the shop itself."""

@@ -1,0 +1,179 @@
+"""A shop behind an address: episodes are sessions of a server that `proxmo webshop serve` runs."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, overload
+from urllib.parse import quote
+
+from proxmo_envs.errors import InvalidOptionError, ServerError, UnknownTaskError, unknown
+from proxmo_envs.webshop.connection import Connection
+from webshop_server.records import Reward
+from webshop_server.session import Outcome
+
+_IDS_A_PAGE = 1000
+
+
+class UnknownSessionError(ServerError):
+    """The server does not have the session any more: it was idle for too long."""
+
+
+# By the codes of the server's answers; the others are plain ServerErrors.
+_ERRORS = {
+    "bad_request": InvalidOptionError,
+    "unknown_session": UnknownSessionError,
+    "unknown_task": UnknownTaskError,
+}
+
+
+class RemoteShop:
+    """The shop of a server; the server keeps the sessions.
+
+    A session is closed once nobody can play it any more: with the next request after its episode,
+    its copies and its snapshots are gone.
+    """
+
+    def __init__(self, base_url: str, *, goals: str, profile: str) -> None:
+        """Connect to a server.
+
+        Raises:
+            ServerError: nobody answers there, or not as such a server does.
+            InvalidOptionError: the server has other goals or another profile.
+        """
+        self.connection = Connection(base_url, _ERRORS)
+        # Ids of sessions that nobody plays: a finaliser must not talk to the network itself.
+        self.left: deque[str] = deque()
+        facts = self.connection.ask("GET", "/api")
+        for name, wanted in (("profile", profile), ("goals", goals)):
+            if facts[name] != wanted:
+                raise InvalidOptionError(
+                    f"the shop at {base_url} has {name}={facts[name]!r}, not {wanted!r}: make the "
+                    f"environment with {name}={facts[name]!r}, or serve with --{name} {wanted}"
+                )
+        self._splits: dict[str, int] = facts["splits"]
+        self._place = f"{facts['profile']} {facts['catalogue_hash']}"
+
+    def ids(self, split: str) -> Sequence[str]:
+        """Return the ids of a split; raises InvalidOptionError for an unknown one."""
+        if split not in self._splits:
+            raise InvalidOptionError(unknown("split", split, self._splits))
+        return _RemoteIds(self.connection, split, self._splits[split])
+
+    def start(self, task: str | int) -> RemotePlay:
+        """Start an episode; raises UnknownTaskError and ServerError."""
+        name = "goal_index" if isinstance(task, int) else "task_id"
+        return self.open("/api/sessions", {name: task})
+
+    def open(self, path: str, body: dict[str, Any]) -> RemotePlay:
+        """Open a session by a request, after closing those that nobody plays."""
+        self._close_left()
+        return RemotePlay(self, self.connection.ask("POST", path, body))
+
+    def content_hash(self, task_id: str) -> str:
+        """Return the hash of a task, that of the same task in process; raises UnknownTaskError."""
+        task = self.connection.ask("GET", f"/api/tasks/{quote(task_id)}")
+        return hashlib.sha256(f"{self._place} {task['content_hash']}".encode()).hexdigest()
+
+    def close(self) -> None:
+        """Close the sessions that nobody plays any more, and the connection."""
+        # A server that is gone has no sessions.
+        with suppress(ServerError):
+            self._close_left()
+        self.connection.close()
+
+    def _close_left(self) -> None:
+        while self.left:
+            # One that was idle for too long is closed already.
+            with suppress(UnknownSessionError):
+                self.connection.ask("DELETE", f"/api/sessions/{self.left.popleft()}")
+
+    def __deepcopy__(self, memo: dict[int, object]) -> RemoteShop:
+        """A copy is the shop itself; the sessions are what differs."""
+        return self
+
+
+class RemotePlay:
+    """One episode; a copy of it is a session of its own."""
+
+    def __init__(self, shop: RemoteShop, view: dict[str, Any]) -> None:
+        """Play the session that the server described."""
+        self._shop = shop
+        self._view = view
+        self._modes = list(view["observation"])
+        self._path = f"/api/sessions/{view['session_id']}"
+        # At the end of the program the server's idle time does it.
+        weakref.finalize(self, shop.left.append, view["session_id"]).atexit = False
+
+    @property
+    def task(self) -> str:
+        """What to buy."""
+        return str(self._view["task"])
+
+    @property
+    def task_id(self) -> str:
+        """The id of the goal."""
+        return str(self._view["task_id"])
+
+    @property
+    def task_type(self) -> str:
+        """The department of the product asked for."""
+        return str(self._view["task_type"])
+
+    @property
+    def admissible(self) -> list[str]:
+        """What the page offers to do."""
+        return list(self._view["admissible_actions"])
+
+    def observe(self, mode: str = "text") -> str:
+        """Return the page in a mode; from then on it comes with each answer."""
+        if mode not in self._view["observation"]:
+            self._modes.append(mode)
+            path = f"{self._path}?modes={','.join(self._modes)}"
+            self._view = self._shop.connection.ask("GET", path)
+        return str(self._view["observation"][mode])
+
+    def act(self, action: str) -> Outcome:
+        """Carry out an action; raises ServerError, also when the session was idle for too long."""
+        body = {"action": action, "step": self._view["step"], "modes": self._modes}
+        answer = self._shop.connection.ask("POST", f"{self._path}/actions", body)
+        self._view = answer
+        score = None if answer["score"] is None else Reward(**answer["score"])
+        return Outcome(
+            answer["reward"], answer["done"], answer["valid"], answer["complaint"], score
+        )
+
+    def __deepcopy__(self, memo: dict[int, object]) -> RemotePlay:
+        return self._shop.open(f"{self._path}/copies", {"modes": self._modes})
+
+
+class _RemoteIds(Sequence[str]):
+    """Ids of a split, fetched a page at a time: a split may have millions."""
+
+    def __init__(self, connection: Connection, split: str, count: int) -> None:
+        self._connection = connection
+        self._split = split
+        self._count = count
+        self._pages: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        number, place = divmod(range(self._count)[index], _IDS_A_PAGE)
+        if number not in self._pages:
+            path = f"/api/splits/{self._split}?offset={number * _IDS_A_PAGE}&limit={_IDS_A_PAGE}"
+            self._pages[number] = self._connection.ask("GET", path)["task_ids"]
+        return self._pages[number][place]
+
+    def __deepcopy__(self, memo: dict[int, object]) -> _RemoteIds:
+        return self

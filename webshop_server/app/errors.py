@@ -1,0 +1,48 @@
+"""What a server answers when it cannot do what a request asks for."""
+
+from __future__ import annotations
+
+from webshop_server.errors import ShopError
+
+
+class RequestError(ShopError):
+    """Base of the errors that a client caused; subclasses set the status and a name for programs.
+
+    Attributes:
+        status: of the HTTP answer.
+        code: a stable name of the kind of error.
+        retry_after_s: when it may be worth trying again.
+    """
+
+    status = 400
+    code = "bad_request"
+    retry_after_s: int | None = None
+
+
+class UnknownSessionError(RequestError):
+    """There is no session of this id: it never was, was closed, or was idle for too long."""
+
+    status = 404
+    code = "unknown_session"
+
+
+class UnknownTaskError(RequestError):
+    """There is no task of this id or number."""
+
+    status = 404
+    code = "unknown_task"
+
+
+class StaleStepError(RequestError):
+    """The action is for an earlier moment of the session."""
+
+    status = 409
+    code = "stale_step"
+
+
+class ShopFullError(RequestError):
+    """As many sessions are open as the server allows."""
+
+    status = 429
+    code = "shop_full"
+    retry_after_s = 10

@@ -1,0 +1,146 @@
+"""Run the shop as a server: waitress in one process, gunicorn with several workers.
+
+gunicorn forks its workers from a process that has opened the shop, so they share its memory; the
+sessions are in a file that all of them read (see `store`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from webshop_server.app.site import Limits
+
+_THREADS = 8
+# An agent may think for minutes between two actions of a connection.
+_KEEP_ALIVE_S = 300
+# Beside the sessions: browsers open several connections, and tools look at /health.
+_SPARE_CONNECTIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How a shop is served.
+
+    Attributes:
+        host: address to listen on.
+        port: port to listen on; 0 takes a free one.
+        workers: processes.
+        limits: of the sessions; None for the defaults.
+        log: directory of trajectories; None writes none.
+        shop: arguments of `Shop.open`.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 3000
+    workers: int = 1
+    limits: Limits | None = None
+    log: Path | None = None
+    shop: dict[str, Any] = field(default_factory=dict)
+
+
+def serve(settings: Settings, tell: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; `tell` hears the address once it listens.
+
+    Raises:
+        ShopError: the data is missing or broken.
+        OSError: the address is taken, or the log cannot be written.
+    """
+    with _private_directory() as directory:
+        if settings.workers > 1:
+            # Read when prometheus_client is imported, which `site` does.
+            numbers = directory / "metrics"
+            numbers.mkdir()
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(numbers)
+        from webshop_server.app.site import Limits, create_app
+        from webshop_server.shop import Shop
+
+        shop = Shop.open(**settings.shop)
+        limits = settings.limits or Limits()
+        app = create_app(shop, directory, limits=limits, log=settings.log)
+        goods = f"{len(shop.catalogue):,} products, {len(shop.goals):,} {shop.goals.kind} goals"
+
+        def ready(host: str, port: int) -> None:
+            shown = f"[{host}]" if ":" in host else host
+            tell(f"WebShop at http://{shown}:{port}: {goods}, profile {shop.profile}")
+
+        connections = limits.sessions + _SPARE_CONNECTIONS
+        run = _run_gunicorn if settings.workers > 1 else _run_waitress
+        run(app, settings, connections, ready)
+
+
+def _run_waitress(
+    app: Flask, settings: Settings, connections: int, ready: Callable[[str, int], None]
+) -> None:
+    from waitress.server import create_server
+
+    server = create_server(
+        app,
+        host=settings.host,
+        port=settings.port,
+        threads=_THREADS,
+        connection_limit=connections,
+        channel_timeout=_KEEP_ALIVE_S,
+        # The default, select(), fails above 1,024 connections.
+        asyncore_use_poll=True,
+        ident=None,
+    )
+    # As Ctrl-C does: the server ends its threads and returns.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # A name such as "localhost" may stand for two addresses.
+    listens = getattr(server, "effective_listen", None) or [(None, server.effective_port)]
+    ready(settings.host, int(listens[0][1]))
+    server.run()
+
+
+def _run_gunicorn(
+    app: Flask, settings: Settings, connections: int, ready: Callable[[str, int], None]
+) -> None:
+    try:
+        from gunicorn.app.base import BaseApplication
+    except ImportError as error:  # Windows has no fork.
+        raise OSError(f"several workers need gunicorn, which does not run here: {error}") from error
+
+    class Server(BaseApplication):
+        def load_config(self) -> None:
+            options = {
+                "bind": f"{settings.host}:{settings.port}",
+                "workers": settings.workers,
+                "worker_class": "gthread",
+                "threads": _THREADS,
+                "worker_connections": connections,
+                "keepalive": _KEEP_ALIVE_S,
+                "loglevel": "warning",
+                "when_ready": lambda arbiter: ready(*arbiter.LISTENERS[0].sock.getsockname()[:2]),
+            }
+            for name, value in options.items():
+                self.cfg.set(name, value)
+
+        def load(self) -> Flask:
+            return app
+
+    Server().run()
+
+
+@contextmanager
+def _private_directory() -> Iterator[Path]:
+    """Make a directory that only we can read; it goes when the process that made it ends."""
+    directory = Path(tempfile.mkdtemp(prefix="proxmo-webshop-"))
+    owner = os.getpid()
+    try:
+        yield directory
+    finally:
+        # A worker of gunicorn leaves through here, too.
+        if os.getpid() == owner:
+            shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,48 @@
+"""What shoppers did, for later reading: one file of JSON lines a session."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from webshop_server.session import Outcome, Session
+
+
+class TrajectoryLog:
+    """Writes DIR/<session id>.jsonl: a line for the task, then one for each action."""
+
+    def __init__(self, directory: Path | None) -> None:
+        """Write into a directory, made when it is missing; None writes nothing."""
+        self._directory = directory
+        if directory is not None:
+            directory.mkdir(parents=True, exist_ok=True)
+
+    def start(self, token: str, session: Session, **more: Any) -> None:
+        """Write the first line of a session."""
+        task = {"task_id": session.task_id, "task": session.task, **more}
+        self._write(token, "start", session, profile=session.shop.profile, **task)
+
+    def act(self, token: str, step: int, action: str, outcome: Outcome, session: Session) -> None:
+        """Write an action, what it did and the page it led to."""
+        self._write(
+            token,
+            "action",
+            session,
+            step=step,
+            action=action,
+            reward=outcome.reward,
+            done=outcome.done,
+            valid=outcome.valid,
+            complaint=outcome.complaint,
+            score=None if outcome.score is None else dict(outcome.score.info),
+        )
+
+    def _write(self, token: str, event: str, session: Session, **values: Any) -> None:
+        if self._directory is None:
+            return
+        line = {"time": time.time(), "event": event, **values, "page": session.observe("text")}
+        # Opened for each line: sessions end without notice, and any worker may write the next.
+        with (self._directory / f"{token}.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
