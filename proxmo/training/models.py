@@ -24,9 +24,9 @@ def initial_model(config: Config, directory: RunDirectory, progress: Callable[..
         return config.model.name
     if directory.initial.exists():
         return str(directory.initial)
-    from proxmo.training.tiny import TinyConfig, tiny_model_path
+    from proxmo.training.tiny import tiny_config, tiny_model_path
 
-    return str(tiny_model_path(config.env, config.prompt, TinyConfig(), progress))
+    return str(tiny_model_path(config.env, config.prompt, tiny_config(config.env.id), progress))
 
 
 def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, Any, Any | None]:

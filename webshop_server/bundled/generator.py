@@ -57,7 +57,7 @@ class Difficulty:
 
 
 SETTINGS: Final = {
-    "tiny": Difficulty(720, (2, 2), (1, 2), 2, (2, 3), 1.0, wordy=False),
+    "tiny": Difficulty(900, (2, 2), (2, 2), 1, (4, 6), 1.0, wordy=False),
     "small": Difficulty(300, (4, 6), (1, 2), 1, (2, 4), 0.6),
     "default": Difficulty(3000, (5, 8), (1, 3), 3, (2, 6), 0.4),
 }
@@ -142,7 +142,7 @@ def _other_choices(design: Design, settings: Difficulty, draws: Draws) -> Design
 
 def _dearer(design: Design, settings: Difficulty, draws: Draws) -> Design:
     """Put it above any limit that a wish for the first one can have (40 dollars more at most)."""
-    return replace(design, price=design.price + 41 + int(draws.uniform() * 20))
+    return replace(design, price=design.price + 41 + int(draws.uniform() * 9))
 
 
 _CHANGES: Final = (_other_attribute, _other_attribute, _other_maker, _other_choices, _dearer)
@@ -182,7 +182,7 @@ def _entry(design: Design, asin: str, settings: Difficulty, draws: Draws) -> Ent
         product_category=kind.path,
         attributes=design.attributes,
         pricing=pricing,
-        price_tag=" to ".join(f"${price}" for price in pricing),
+        price_tag=" to ".join(f"${price if wordy else int(price)}" for price in pricing),
         purchase_price=bought,
         options=design.options,
     )
