@@ -17,8 +17,9 @@ from proxmo.agents.prompts import Cut, PromptBuilder, Turn, View
 from proxmo.agents.react import WHOLE_EPISODE, react_layout
 from proxmo.config import PromptConfig
 
-# The games of the examples, kept: what the generator makes of an id may change.
-GAMES = Path(__file__).parent / "examples" / "alfworld.packed"
+# The games and the catalogue of the examples, kept: what a generator makes of an id may change.
+KEPT = Path(__file__).parent / "examples"
+SPLITS = {"ALFWorld-v0": ["train"], "WebShop-v0": ["train", "validation"]}
 ROOM = ("look", "go to desk 1", "take mug 1 from shelf 1")
 VIEW = View(
     task="put a mug in desk.",
@@ -42,32 +43,39 @@ def examples(world: str) -> list[dict[str, list[str]]]:
     ]
 
 
-def replayed(env: gymnasium.Env, task_id: str, actions: list[str]) -> tuple[list[str], dict]:
-    """The observations as a prompt shows them, and the last info."""
-    seen, info = env.reset(options={"task_id": task_id})
-    observations = [seen]
-    for action in actions:
-        assert action in info["admissible_actions"]
-        seen, *_, info = env.step(action)
-        observations.append(seen)
-    tidy = react_layout("ALFWorld-v0").tidy
-    return [tidy(one, info["task"]) for one in observations], info
-
-
-def test_every_alfworld_example_is_an_episode_that_wins_word_for_word():
-    env = gymnasium.make("ALFWorld-v0", data=str(GAMES), split="train")
-    by_task = {}
-    for task_id in env.unwrapped.task_set("train", str(GAMES)).ids:
-        by_task[env.reset(options={"task_id": task_id})[1]["task"]] = task_id
-    found = examples("alfworld")
-    assert len(found) == 3
+@pytest.mark.parametrize(
+    ("world", "data", "count"),
+    [("ALFWorld-v0", KEPT / "alfworld.packed", 3), ("WebShop-v0", KEPT / "webshop", 2)],
+)
+def test_every_example_is_an_episode_that_wins_word_for_word(world: str, data: Path, count: int):
+    tidy = react_layout(world).tidy
+    envs = [(gymnasium.make(world, data=str(data), split=split), split) for split in SPLITS[world]]
+    found = examples(world.partition("-")[0].lower())
+    assert len(found) == count
     for one in found:
         (task,) = one["Task"]
-        observations, info = replayed(env, by_task[task], one["Action"])
-        assert observations == one["Observation"]
+        env, seen, info = start(envs, data, task)
+        observations = [seen]
+        for action in one["Action"]:
+            offered = [re.sub("<.*>", "", entry) for entry in info["admissible_actions"]]
+            assert action in offered or re.sub(r"\[.*\]", "[]", action) in offered
+            seen, *_, info = env.step(action)
+            observations.append(seen)
+        assert [tidy(seen, task) for seen in observations] == one["Observation"]
         assert info["won"]
         assert len(one["Thought"]) == len(one["Action"])
-    env.close()
+    for env, _ in envs:
+        env.close()
+
+
+def start(envs: list[tuple[gymnasium.Env, str]], data: Path, task: str) -> tuple:
+    """Begins the task with this name, wherever it is."""
+    for env, split in envs:
+        for task_id in env.unwrapped.task_set(split, str(data)).ids:
+            seen, info = env.reset(options={"task_id": task_id})
+            if info["task"] == task:
+                return env, seen, info
+    raise AssertionError(f"no task {task!r}")
 
 
 def test_the_prompt_holds_rules_examples_the_whole_past_and_what_is_possible():
