@@ -1,0 +1,188 @@
+"""A sampler with weights of its own: it gets every update, and a run stops when it does not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxmo.config import Config, OptimConfig, RolloutConfig
+from proxmo.errors import RolloutError
+from proxmo.policies.base import Reply
+from proxmo.policies.transformers import TransformersPolicy, load_model
+from proxmo.training import sampler as sampler_module
+from tests.fakes import counter_config
+from tests.proxmo.training.test_loop import FULL, assert_same_run, model, rows, run, stopped_at
+
+torch = pytest.importorskip("torch")
+__all__ = ["model"]
+
+
+class Elsewhere(TransformersPolicy):
+    """An engine with a copy of the weights, as vLLM has; `forgetful` ignores what it is given."""
+
+    def __init__(self, source: str, *, forgetful: bool = False) -> None:
+        super().__init__(*load_model(source, device="cpu"))
+        self.forgetful = forgetful
+        self.calls: list[str] = []
+
+    def load_weights(self, directory: Path, version: int) -> None:
+        self.calls.append("load")
+        if not self.forgetful:
+            self.model = load_model_weights(self.model, directory)
+        self.weight_version = version
+
+    def generate(self, *args: Any, **options: Any) -> list[Reply]:
+        self.calls.append("generate")
+        return super().generate(*args, **options)
+
+    def sleep(self) -> None:
+        self.calls.append("sleep")
+
+    def wake(self) -> None:
+        self.calls.append("wake")
+
+    def close(self) -> None:
+        self.calls.append("close")
+
+
+class OnTheirOwn(Elsewhere):
+    """The same, asked by each episode for itself."""
+
+    concurrent = True
+
+
+class Stamps(Elsewhere):
+    """Takes the weights, but its replies claim to be of the first ones."""
+
+    def load_weights(self, directory: Path, version: int) -> None:
+        super().load_weights(directory, 0)
+
+
+def load_model_weights(model: Any, directory: Path) -> Any:
+    from safetensors.torch import load_file
+
+    model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)
+    model.tie_weights()
+    return model
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts an engine in vLLM's place; returns the ones that were started."""
+    started: list[Any] = []
+
+    def use(kind: type[Elsewhere], **options: Any) -> list[Any]:
+        def start(config: Config, model: Any, tokenizer: Any, source: str) -> Any:
+            started.append(kind(source, **options))
+            return started[-1]
+
+        monkeypatch.setattr(sampler_module, "_vllm", start)
+        return started
+
+    return use
+
+
+def with_engine(model: Path, **rollout: Any) -> Config:
+    config = counter_config(model, **FULL)
+    return replace(config, rollout=replace(config.rollout, engine="vllm", **rollout))
+
+
+def test_a_run_is_the_same_whoever_holds_the_weights(engine: Any, model: Path, tmp_path: Path):
+    run(counter_config(model, **FULL), tmp_path / "here")
+    engine(Elsewhere)
+    run(with_engine(model), tmp_path / "there")
+    assert_same_run(tmp_path / "here", tmp_path / "there")
+    assert all(row["rollout/sync_gap"] < 1e-5 for row in rows(tmp_path / "there"))
+
+
+def test_the_engine_rests_while_the_trainer_works_and_is_closed_at_the_end(
+    engine: Any, model: Path, tmp_path: Path
+):
+    started = engine(Elsewhere)
+    config = with_engine(model)
+    run(replace(config, optim=replace(config.optim, iterations=2)), tmp_path / "run")
+    order = [call for call in started[0].calls if call != "generate"]
+    assert order == ["sleep", "wake", "load"] * 2 + ["close"]
+
+
+def test_a_sampler_that_keeps_the_old_weights_stops_the_run(
+    engine: Any, model: Path, tmp_path: Path
+):
+    started = engine(Elsewhere, forgetful=True)
+    with pytest.raises(RolloutError, match="after update 1 the sampler's log-probabilities differ"):
+        run(with_engine(model), tmp_path / "run")
+    assert started[0].calls[-1] == "close"
+
+
+def test_a_wide_tolerance_lets_a_gap_pass_and_it_is_logged(
+    engine: Any, model: Path, tmp_path: Path
+):
+    engine(Elsewhere, forgetful=True)
+    run(with_engine(model, sync_tolerance=50.0), tmp_path / "run")
+    assert rows(tmp_path / "run")[-1]["rollout/sync_gap"] > 1e-3
+
+
+def test_a_reply_of_older_weights_than_allowed_is_refused(engine: Any, model: Path, tmp_path: Path):
+    engine(Stamps)
+    with pytest.raises(RolloutError, match="sampled 1 updates ago, but rollout.lag allows 0"):
+        run(with_engine(model), tmp_path / "run")
+
+
+def test_episodes_of_the_next_iteration_are_played_beside_the_training_one_update_behind(
+    engine: Any, model: Path, tmp_path: Path
+):
+    started = engine(OnTheirOwn)
+    config = with_engine(model, lag=1)
+    run(replace(config, optim=replace(config.optim, old_logprobs="recomputed")), tmp_path / "run")
+    lags = [row["rollout/weight_lag_updates"] for row in rows(tmp_path / "run")]
+    # The second is begun before the first update, and so on.
+    assert lags == [0, 1, 1, 1, 1, 1]
+    gaps = [row["loss/sampler_gap"] for row in rows(tmp_path / "run")]
+    assert gaps[0] < 1e-5 < 1e-3 < min(gaps[1:])
+    assert "sleep" not in started[0].calls
+
+
+def test_a_run_one_update_behind_can_be_stopped_and_goes_on(
+    engine: Any, model: Path, tmp_path: Path
+):
+    engine(OnTheirOwn)
+    config = with_engine(model, lag=1)
+    stopped_at(3, config, tmp_path / "run")
+    finished = run(config, tmp_path / "run", resume=True)
+    assert finished.finished
+    lags = [row["rollout/weight_lag_updates"] for row in rows(tmp_path / "run")]
+    assert lags == [0, 1, 1, 0, 1, 1]
+
+
+def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, tmp_path: Path):
+    class Dies(Elsewhere):
+        def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Reply]:
+            if self.weight_version:
+                return [Reply((), (), "", "error", 1, error="engine core died") for _ in prompts]
+            return super().generate(prompts, **options)
+
+    engine(Dies)
+    with pytest.raises(RolloutError, match="does not answer after an update: engine core died"):
+        run(with_engine(model), tmp_path / "run")
+
+
+def test_groups_without_variance_make_way_for_fresh_tasks(model: Path, tmp_path: Path):
+    config = counter_config(model, **FULL)
+    rollout = RolloutConfig(tasks=4, group_size=2, resample=2, invalid_penalty=0.0)
+    config = replace(config, rollout=rollout, optim=OptimConfig(iterations=3, lr=0.0))
+    run(config, tmp_path / "run")
+    plain = replace(config, rollout=replace(rollout, resample=0))
+    run(plain, tmp_path / "plain")
+    found, without = rows(tmp_path / "run"), rows(tmp_path / "plain")
+    assert sum(row["rollout/resampled_groups"] for row in found) > 0
+    flat = "credit/zero_variance_groups"
+    assert sum(row[flat] for row in found) < sum(row[flat] for row in without)
+    # What was sampled for groups that made way is work that was not used.
+    for row in found:
+        assert (row["rollout/efficiency"] < 1.0) == (row["rollout/resampled_groups"] > 0)
+    assert all(math.isclose(row["rollout/efficiency"], 1.0) for row in without)
