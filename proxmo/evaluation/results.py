@@ -15,7 +15,8 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -198,7 +199,8 @@ class EvaluationDirectory:
                 f"the evaluation in {str(self.path)!r} is another one: {'; '.join(said)}; "
                 "choose another --out"
             )
-        self.results = [result for result in recorded.results if result.scored]
+        played = self._transcripts()
+        self.results = [r for r in recorded.results if r.scored and r.key in played]
         self._rewrite(self.results)
 
     def _rewrite(self, results: Sequence[Result]) -> None:
@@ -206,14 +208,22 @@ class EvaluationDirectory:
         seeds = {seed: number for number, seed in enumerate(self.settings["seeds"])}
         place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
         ordered = sorted(results, key=lambda r: (seeds[r.seed], place[r.task_id], r.trial))
-        lines = {}
-        for line in _transcript_lines(self.path):
-            row = json.loads(line)
-            # The newest of a task comes last: earlier ones ended in an error.
-            lines[row["seed"], row["task_id"], row["trial"]] = line
+        lines = self._transcripts()
         text = "".join(lines[result.key] for result in ordered)
         replace_bytes(self.path / TRANSCRIPTS, gzip.compress(text.encode(), mtime=0))
         replace_bytes(self.path / RESULTS, b"".join(map(_row, ordered)))
+
+    def _transcripts(self) -> dict[tuple[int, str, int], str]:
+        """Reads the complete lines, the newest of each episode; one half written ends the file."""
+        lines = {}
+        with gzip.open(self.path / TRANSCRIPTS, "rt", encoding="utf-8") as file:
+            try:
+                for line in file:
+                    row = json.loads(line)
+                    lines[row["seed"], row["task_id"], row["trial"]] = line
+            except (EOFError, ValueError, zlib.error, gzip.BadGzipFile):
+                pass
+        return lines
 
     def _write_json(self, name: str, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, indent=2) + "\n"
@@ -240,12 +250,3 @@ def _transcript(result: Result, episode: Episode) -> bytes:
     row = {key: getattr(result, key) for key in keys}
     # ASCII: replies may hold halves of surrogate pairs, which no encoding but this one can carry.
     return (json.dumps({**row, "task": episode.task, "steps": steps}) + "\n").encode()
-
-
-def _transcript_lines(path: Path) -> Iterator[str]:
-    """Gives the complete lines of transcripts; what a killed process left of one is skipped."""
-    with gzip.open(path / TRANSCRIPTS, "rt", encoding="utf-8") as file:
-        try:
-            yield from (line for line in file if line.endswith("\n"))
-        except EOFError:
-            return

@@ -71,7 +71,8 @@ class Evaluation:
 
     `episodes` were scored and `errors` could not be, of `planned`: tasks by seeds by trials;
     `error_causes` counts the latter. With several seeds `seeds` holds their spread; with several
-    trials `pass_at` maps k to pass@k.
+    trials `pass_at` maps k to pass@k. Where an agent played lost tasks again, `success_after` maps
+    k to the success after k tries.
     """
 
     env_id: str
@@ -96,6 +97,7 @@ class Evaluation:
     error_causes: dict[str, int] = field(default_factory=dict)
     seeds: SeedSpread | None = None
     pass_at: dict[str, float] = field(default_factory=dict)
+    success_after: dict[str, float] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -149,7 +151,15 @@ def summarise(
         error_causes=dict(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
         seeds=spread,
         pass_at=_pass_at(scored, trials),
+        success_after=_success_after(scored),
     )
+
+
+def _success_after(scored: Sequence[Result]) -> dict[str, float]:
+    most = max((r.tries for r in scored), default=1)
+    if most == 1:
+        return {}
+    return {str(k): mean(r.won and r.tries <= k for r in scored) for k in range(1, most + 1)}
 
 
 def _pass_at(scored: Sequence[Result], trials: int) -> dict[str, float]:

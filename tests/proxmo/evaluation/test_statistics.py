@@ -1,8 +1,15 @@
 import math
 
+import numpy as np
 import pytest
 
-from proxmo.evaluation.statistics import wilson_interval
+from proxmo.evaluation.statistics import (
+    bootstrap_interval,
+    mcnemar,
+    mean_interval,
+    pass_at_k,
+    wilson_interval,
+)
 
 Z95 = 1.959963984540054  # the 97.5 % quantile of the standard normal distribution
 
@@ -65,3 +72,97 @@ def test_impossible_counts_are_refused(wins, n):
 def test_a_confidence_outside_0_to_1_is_refused(confidence):
     with pytest.raises(ValueError, match="expected a number between 0 and 1"):
         wilson_interval(1, 3, confidence)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "confidence", "quantile"),
+    [
+        # Two-sided 95 % and 99 % points of Student's t, from the usual printed tables.
+        (1, 0.95, 12.706),
+        (2, 0.95, 4.303),
+        (3, 0.95, 3.182),
+        (4, 0.95, 2.776),
+        (9, 0.95, 2.262),
+        (30, 0.95, 2.042),
+        (120, 0.95, 1.980),
+        (2, 0.99, 9.925),
+        (5, 0.99, 4.032),
+        (10, 0.90, 1.812),
+    ],
+)
+def test_the_interval_of_a_mean_uses_students_quantiles(freedom, confidence, quantile):
+    # 0, 1 .. n - 1 have the unbiased variance n (n + 1) / 12; the half width is t sqrt(v / n).
+    n = freedom + 1
+    values = [float(i) for i in range(n)]
+    centre, variance = freedom / 2, n * (n + 1) / 12
+    low, high = mean_interval(values, confidence)
+    assert (high - centre) / math.sqrt(variance / n) == pytest.approx(quantile, abs=6e-4)
+    assert centre - low == pytest.approx(high - centre)
+
+
+def test_one_value_has_no_interval():
+    with pytest.raises(ValueError, match="expected at least 2"):
+        mean_interval([0.5])
+
+
+@pytest.mark.parametrize(
+    ("n", "wins", "k", "expected"),
+    [
+        (5, 0, 3, 0.0),
+        (5, 5, 1, 1.0),
+        (5, 2, 1, 0.4),
+        # 1 - C(3,2)/C(5,2) = 1 - 3/10; 1 - C(3,3)/C(5,3) = 1 - 1/10; fewer than k losses: 1.
+        (5, 2, 2, 0.7),
+        (5, 2, 3, 0.9),
+        (5, 2, 4, 1.0),
+    ],
+)
+def test_pass_at_k_is_one_minus_the_share_of_draws_without_a_win(n, wins, k, expected):
+    assert pass_at_k(n, wins, k) == pytest.approx(expected)
+
+
+def test_pass_at_k_is_unbiased():
+    # The expectation over binomial wins of n = 6 attempts is 1 - (1 - p)^k.
+    n, k, p = 6, 3, 0.3
+    expected = sum(
+        math.comb(n, w) * p**w * (1 - p) ** (n - w) * pass_at_k(n, w, k) for w in range(n + 1)
+    )
+    assert expected == pytest.approx(1 - (1 - p) ** k)
+
+
+@pytest.mark.parametrize(("n", "wins", "k"), [(3, 4, 1), (3, -1, 1), (3, 1, 0), (3, 1, 4)])
+def test_impossible_attempts_are_refused(n, wins, k):
+    with pytest.raises(ValueError, match="expected wins in"):
+        pass_at_k(n, wins, k)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (0, 0, 1.0),
+        (5, 5, 1.0),
+        # 2 (C(6,0) + C(6,1)) / 2^6 = 14 / 64.
+        (1, 5, 14 / 64),
+        (0, 10, 2 / 1024),
+        # scipy.stats.binomtest(9, 12, 0.5) gives 0.14599609375, binomtest(30, 40, 0.5) 0.0022214...
+        (9, 3, 0.14599609375),
+        (30, 10, 0.0022214337732293643),
+    ],
+)
+def test_mcnemar_is_the_exact_binomial_test_of_the_discordant_pairs(first, second, expected):
+    assert mcnemar(first, second) == pytest.approx(expected, rel=1e-12)
+    assert mcnemar(second, first) == mcnemar(first, second)
+
+
+def test_the_bootstrap_interval_of_many_values_is_that_of_the_normal_distribution():
+    values = np.random.default_rng(1).normal(size=400)
+    low, high = bootstrap_interval(values, np.random.default_rng(0))
+    half = Z95 * values.std() / math.sqrt(400)
+    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.01)
+    assert (low, high) == bootstrap_interval(values, np.random.default_rng(0))
+
+
+def test_the_bootstrap_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="got no values"):
+        bootstrap_interval([], np.random.default_rng(0))
+    assert bootstrap_interval([0.25], np.random.default_rng(0)) == (0.25, 0.25)
