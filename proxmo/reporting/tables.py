@@ -62,6 +62,10 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
         )
     if evaluation.pass_at:
         facts["pass@k"] = ", ".join(f"{k}: {percent(v)}" for k, v in evaluation.pass_at.items())
+    if evaluation.success_after:
+        facts["success after k tries"] = ", ".join(
+            f"{k}: {percent(v)}" for k, v in evaluation.success_after.items()
+        )
     if evaluation.response_tokens:
         facts["tokens"] = (
             f"{count(evaluation.prompt_tokens)} read, {count(evaluation.response_tokens)} written"

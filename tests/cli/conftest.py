@@ -136,6 +136,7 @@ def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> SimpleNamesp
             success_rates={"0": 0.25, "7": 0.75}, mean=0.5, sd=0.354, low=0.0, high=1.0
         ),
         pass_at={"1": 0.5, "3": 0.875},
+        success_after={"1": 0.25, "2": 0.5},
         complete=not errors,
         to_json=lambda: {**facts, "by_task_type": types},
     )
