@@ -266,7 +266,7 @@ def _as_sampled(model: Any) -> Iterator[None]:
 
     Recomputed activations are to be had in training mode only; their dropout is set to 0 there.
     """
-    checkpointing = bool(getattr(model, "is_gradient_checkpointing", False))
+    checkpointing = any(getattr(m, "gradient_checkpointing", False) for m in model.modules())
     if checkpointing:
         for module in model.modules():
             for name in ("p", "dropout", "attention_dropout", "resid_dropout"):
