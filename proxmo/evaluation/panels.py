@@ -97,9 +97,8 @@ def make_panel(
         chosen = np.random.default_rng(seed).permutation(len(where))[:episodes]
         where = [where[i] for i in sorted(chosen)]
     tasks = {one.ids[index]: one[index].content_hash for one, index in where}
-    world = env.id.rpartition(":")[2].partition("-v")[0].lower()
-    words = [world, *(split.replace("_", "-") for split in splits), str(len(tasks))]
-    return Panel(name or "-".join(words), env, splits, tasks)
+    name = name or f"{env.id.rpartition(':')[2]}/{'+'.join(splits)}/{len(tasks)}"
+    return Panel(name, env, splits, tasks)
 
 
 def open_panel(name: str, data: str | None = None) -> Panel:

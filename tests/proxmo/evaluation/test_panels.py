@@ -30,7 +30,7 @@ def counter(tasks: int = 20) -> EnvConfig:
 def test_a_panel_holds_each_task_once_in_the_order_of_the_ids():
     panel = make_panel(counter(), ["valid_seen"])
     assert list(panel.tasks) == sorted(f"valid_seen-{i}" for i in range(20))
-    assert panel.name == "counter-valid-seen-20"
+    assert panel.name == "Counter-v0/valid_seen/20"
 
 
 def test_a_choice_is_the_same_for_everyone_and_not_just_the_first_tasks():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,13 @@ import pytest
 import proxmo
 from proxmo.config import EnvConfig
 from proxmo.errors import CheckpointError, UnknownNameError, UsageError
-from proxmo.evaluation import Evaluation, evaluate_agent, evaluate_checkpoint, evaluate_policy
+from proxmo.evaluation import (
+    Evaluation,
+    evaluate_agent,
+    evaluate_checkpoint,
+    evaluate_policy,
+    open_panel,
+)
 from proxmo.evaluation.statistics import wilson_interval
 from proxmo.reporting.listener import Listener
 from proxmo.training.checkpoint import save_checkpoint
@@ -144,6 +151,15 @@ def test_the_expert_wins_where_chance_does_not_always():
     assert expert.success_rate == 1.0 > chance.success_rate
 
 
+def test_all_official_games_of_known_rooms_take_the_expert_less_than_five_seconds(shared: Path):
+    data = str(shared / "alfworld" / "official_games.jsonl.xz")
+    begun = time.process_time()
+    result = evaluate_policy("expert", panel=open_panel("alfworld-valid-seen", data))
+    # Of this process, so that a busy machine does not fail it; unpacking the data is included.
+    assert time.process_time() - begun < 5
+    assert (result.episodes, result.wins, result.complete) == (140, 140, True)
+
+
 def test_an_unknown_player_is_named_with_those_there_are():
     with pytest.raises(UnknownNameError, match="did you mean expert"):
         evaluate_policy("exprt", env=COUNTER)
@@ -172,7 +188,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_checkpoint_brings_its_world_its_prompt_and_its_panel(checkpoint: Path):
     result = evaluate_checkpoint(checkpoint)
     assert (result.env_id, result.split, result.episodes) == (COUNTER, "valid_unseen", 2)
-    assert result.panel == "counter-valid-unseen-2"
+    assert result.panel == "Counter-v0/valid_unseen/2"
     assert result == proxmo.evaluate(checkpoint.parent.parent)
 
 
