@@ -199,7 +199,7 @@ def record_demonstrations(
     found: list[Demonstration] = []
     elsewhere: list[str] = []
     for number, task in enumerate(chosen):
-        observation, info = env.reset(options={"task_id": task.task_id})
+        observation, info = env.reset(seed=number, options={"task_id": task.task_id})
         turns: list[Turn] = []
         ended = False
         while not ended:
@@ -211,8 +211,8 @@ def record_demonstrations(
             action = info["expert_action"]
             found.append(Demonstration(view, action))
             draw = rng.random()
-            if draw < config.noise:
-                pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible
+            pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible
+            if draw < config.noise and pool:
                 action = _filled(pool[int(rng.integers(len(pool)))], info["task"], rng)
             elsewhere = (elsewhere + admissible)[-REMEMBERED_ACTIONS:]
             turns.append(Turn(observation, action))
