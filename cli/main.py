@@ -19,6 +19,7 @@ from .lazy import CONTEXT, LazyGroup
 # name -> module and one line of help; the module is imported when the command is used.
 _COMMANDS = {
     "train": ("train", "Train an agent by reinforcement learning."),
+    "sft": ("sft", "Fine-tune a model on an expert's or on recorded episodes."),
     "eval": ("evaluate", "Measure the success of a checkpoint, the expert or a random player."),
     "play": ("play", "Play a game in the terminal."),
     "panels": ("panels", "List, print or make panels of tasks to evaluate on."),

@@ -14,6 +14,7 @@ from proxmo.reporting.formats import count, interval, percent
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, TypeResult
     from proxmo.evaluation.comparison import Comparison, Difference
+    from proxmo.training.imitation import Imitated
     from proxmo.training.loop import Run
 
 # How many different causes of errors are listed.
@@ -120,14 +121,32 @@ def training_table(run: Run) -> Table:
         "run": str(run.path),
         "iterations": f"{run.iterations_done}, {'done' if run.finished else 'stopped'}",
     }
-    for label, evaluation in (("before", run.before), ("after", run.after)):
+    return _facts({**facts, **_successes(run), "checkpoint": str(run.checkpoint)})
+
+
+def imitation_table(result: Imitated) -> Table:
+    """List what was imitated and how well, and where the model is."""
+    left_out = f", {count(result.left_out)} left out: too long" if result.left_out else ""
+    facts = {
+        "imitated": f"{count(result.episodes)} episodes, {count(result.samples)} steps{left_out}, "
+        f"{count(result.tokens)} tokens",
+        "loss": f"{result.first_loss:.3f} to {result.last_loss:.3f} nats per reply token "
+        f"in {count(result.optimizer_steps)} optimiser steps",
+    }
+    return _facts({**facts, **_successes(result), "checkpoint": str(result.path)})
+
+
+def _successes(result: Run | Imitated) -> dict[str, str]:
+    """Success before and after, as far as it was measured."""
+    found = {}
+    for label, evaluation in (("before", result.before), ("after", result.after)):
         if evaluation is not None:
             bounds = interval(evaluation.low, evaluation.high)
-            facts[f"success {label}"] = (
+            found[f"success {label}"] = (
                 f"{percent(evaluation.success_rate)} {bounds}, "
                 f"{evaluation.episodes} episodes of {evaluation.split}"
             )
-    return _facts({**facts, "checkpoint": str(run.checkpoint)})
+    return found
 
 
 def _cells(result: Evaluation | TypeResult) -> tuple[str, str, str, str]:

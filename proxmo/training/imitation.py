@@ -1,0 +1,396 @@
+"""Imitation: supervised fine-tuning on episodes of an expert or recorded ones.
+
+It is the trainer's own learner with another objective, so that precision, adapters, micro-batches
+and recomputed activations are the same in both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import proxmo_envs
+from proxmo.agents.language import LanguageAgent
+from proxmo.agents.parser import parse_action, spoken_thought
+from proxmo.agents.prompts import Cut, PromptBuilder
+from proxmo.config import Config, OptimConfig
+from proxmo.config_loading import dump_toml
+from proxmo.errors import DataError, UsageError
+from proxmo.evaluation import Evaluation, evaluate_agent
+from proxmo.policies.transformers import TransformersPolicy, check_context
+from proxmo.reporting.listener import Listener
+from proxmo.rollout.environments import make_env
+from proxmo.training.adapters import export_model
+from proxmo.training.batching import Sample, collate, reply_logprobs
+from proxmo.training.checkpoint import SETTINGS_FILE, write_directory
+from proxmo.training.learner import Learner
+from proxmo.training.loss import LossTerms
+from proxmo.training.models import EMBEDDED, load_trained
+from proxmo.training.recorded import Moment, read_recordings, replay
+from proxmo.training.tiny import TinyConfig, record_demonstrations, tiny_model_path
+from proxmo.types import Outcome, Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+
+# Parts the draws of imitation from those of a run with the same seed.
+IMITATION = 4
+# What a run is continued with: `proxmo train --preset OUT/sft.toml`.
+RECIPE_FILE = "sft.toml"
+# Learning rates where none is given: of all weights, of adapters, of the embedded model.
+LR, ADAPTER_LR, EMBEDDED_LR = 1e-5, 1e-4, 1e-3
+WARMUP_SHARE = 0.03
+EXPERT_EPISODES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ImitationConfig:
+    """What is imitated, and for how long."""
+
+    # Recorded episodes (a run, an evaluation, a file); None asks the environment's expert.
+    source: Path | None = None
+    # Episodes; None takes all that are recorded, and of an expert `EXPERT_EPISODES`.
+    episodes: int | None = None
+    # Whether recorded episodes that were not won are imitated, too.
+    lost: bool = False
+    # Share of an expert's steps at which chance acts instead, so that recoveries are seen.
+    noise: float = 0.1
+    # Passes over the steps.
+    epochs: float = 1.0
+    # Steps in an optimiser step.
+    batch_size: int = 32
+    # Learning rate; None chooses by what is trained.
+    lr: float | None = None
+    # Whether success is measured before and after, as `eval` of the configuration says.
+    evaluate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Imitated:
+    """What came out; losses are means per reply token, in nats, over the first and last tenth."""
+
+    path: Path
+    episodes: int
+    samples: int
+    left_out: int
+    tokens: int
+    optimizer_steps: int
+    first_loss: float
+    last_loss: float
+    before: Evaluation | None = None
+    after: Evaluation | None = None
+
+
+class Imitator(Learner):
+    """A learner whose objective is the cross-entropy of the replies."""
+
+    def _terms(
+        self,
+        steps: list[Step],
+        samples: list[Sample],
+        advantages: NDArray[np.floating],
+        old: list[list[float]] | None,
+    ) -> LossTerms:
+        batch = collate(samples, pad_id=self.pad_id, device=self.model.device)
+        logprobs, _ = reply_logprobs(self.model, batch, temperature=1.0)
+        loss = -logprobs.masked_fill(~batch.reply_mask, 0.0).sum()
+        none = loss.new_zeros(())
+        return LossTerms(loss, none, none, none, none, none)
+
+
+def fine_tune(
+    config: Config, settings: ImitationConfig, out: Path, listener: Listener | None = None
+) -> Imitated:
+    """Fine-tunes a model on episodes and writes it as a checkpoint; `out` appears whole or not.
+
+    Args:
+        config: environment, model, prompt and, of `optim`, what an update is made with.
+        settings: what is imitated.
+        out: directory of the checkpoint, new or empty.
+        listener: told about the progress.
+
+    Raises:
+        UsageError: `out` is in use; the environment has no expert.
+        DataError: no episodes, or none that fits; the model cannot be loaded.
+        TrainingError: see `Learner.update`.
+    """
+    listener = listener or Listener()
+    check_target(out)
+    rng = np.random.default_rng((config.seed, IMITATION))
+    episodes, moments = _moments(config, settings, rng, listener)
+    model, tokenizer = _load(config, listener)
+    builder = PromptBuilder(config.prompt, tokenizer)
+    samples = as_samples(moments, builder, tokenizer, config)
+    steps = max(1, math.ceil(settings.epochs * len(samples) / settings.batch_size))
+    learner = Imitator(
+        model,
+        None,
+        _optim(config, settings, steps),
+        temperature=1.0,
+        pad_id=tokenizer.pad_token_id,
+    )
+    before = _evaluate(config, settings, model, builder, tokenizer, listener)
+    losses = _train(learner, samples, settings.batch_size, steps, rng, listener)
+    after = _evaluate(config, settings, model, builder, tokenizer, listener)
+    tenth = max(1, len(losses) // 10)
+    result = Imitated(
+        path=out,
+        episodes=episodes,
+        samples=len(samples),
+        left_out=len(moments) - len(samples),
+        tokens=sum(len(prompt) + len(reply) for prompt, reply in samples),
+        optimizer_steps=steps,
+        first_loss=float(np.mean(losses[:tenth])),
+        last_loss=float(np.mean(losses[-tenth:])),
+        before=before,
+        after=after,
+    )
+    listener.phase("saving", text=str(out))
+    _write(result, config, settings, model, tokenizer)
+    return result
+
+
+def check_target(out: Path) -> None:
+    """Raises for a directory that cannot become the checkpoint."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(
+            f"{str(out)!r} is not empty, expected a new directory; choose another --out"
+        )
+    parent = next(p for p in (out, *out.absolute().parents) if p.exists())
+    if not os.access(parent, os.W_OK):
+        raise DataError(f"cannot write {str(out)!r}: {parent} is read-only")
+
+
+def default_lr(config: Config) -> float:
+    """The learning rate that fits what is trained."""
+    if config.model.name == EMBEDDED:
+        return EMBEDDED_LR
+    return ADAPTER_LR if config.model.lora_rank else LR
+
+
+def _moments(
+    config: Config, settings: ImitationConfig, rng: np.random.Generator, listener: Listener
+) -> tuple[int, list[Moment]]:
+    """How many episodes there are, and the moments of all of them."""
+    if settings.source is None:
+        number = settings.episodes or EXPERT_EPISODES
+        return number, _expert_moments(config, number, settings.noise, rng, listener)
+    every = read_recordings(settings.source)
+    recordings = [one for one in every if settings.lost or one.outcome is Outcome.WON]
+    if not recordings:
+        raise DataError(
+            f"none of the {len(every)} recorded episodes in {str(settings.source)!r} was won; "
+            "--lost imitates the others, too"
+        )
+    if settings.episodes is not None and settings.episodes < len(recordings):
+        chosen = np.sort(rng.permutation(len(recordings))[: settings.episodes])
+        recordings = [recordings[int(i)] for i in chosen]
+    replayed = replay(recordings, config.env, listener)
+    return len(replayed), [moment for moments in replayed for moment in moments]
+
+
+def _expert_moments(
+    config: Config, episodes: int, noise: float, rng: np.random.Generator, listener: Listener
+) -> list[Moment]:
+    _check_expert(config)
+    wanted = replace(TinyConfig(), games=episodes, noise=noise)
+    found = record_demonstrations(config.env, wanted, config.prompt.history, rng, listener.phase)
+    return [Moment(one.view, "", one.action) for one in found]
+
+
+def _check_expert(config: Config) -> None:
+    """Raises UsageError for an environment that does not tell what an expert would do."""
+    make_env(config.env).close()
+    try:
+        env = make_env(config.env, expert_action=True)
+    except UsageError as cause:
+        raise UsageError(
+            f"{config.env.id} has no expert: it takes no argument expert_action; give recorded "
+            "episodes with --from"
+        ) from cause
+    world = config.env
+    tasks = proxmo_envs.task_set(world.id, world.split, world.data, **world.kwargs)
+    _, info = env.reset(options={"task_id": tasks.ids[0]})
+    env.close()
+    if info.get("expert_action") is None:
+        raise UsageError(
+            f"{config.env.id} has no expert: its info has no 'expert_action'; give recorded "
+            "episodes with --from"
+        )
+
+
+def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
+    source = config.model.name
+    if source == EMBEDDED:
+        source = str(tiny_model_path(config.env, config.prompt, TinyConfig(), listener.phase))
+    listener.phase("loading model", text=source)
+    # No reference: there is nothing to stay close to.
+    alone = replace(config, optim=replace(config.optim, kl_coef=0.0))
+    model, tokenizer, _ = load_trained(alone, source, None)
+    check_context(
+        model,
+        prompt_tokens=config.prompt.max_prompt_tokens,
+        new_tokens=config.sampling.max_new_tokens,
+    )
+    return model, tokenizer
+
+
+def as_samples(
+    moments: Sequence[Moment], builder: PromptBuilder, tokenizer: Any, config: Config
+) -> list[Sample]:
+    """Prompts and replies as token ids; what exceeds the budget of either is left out.
+
+    Raises:
+        DataError: nothing is left.
+    """
+    found: list[Sample] = []
+    for moment in moments:
+        prompt = builder.build(moment.view)
+        text = as_reply(moment, config.prompt.style).encode("utf-8", "replace").decode()
+        reply = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        if Cut.OVER_BUDGET in prompt.cuts or len(reply) > config.sampling.max_new_tokens:
+            continue
+        # A tenth of the memory of lists of integers.
+        found.append((array("l", prompt.ids), array("l", reply)))
+    if not found:
+        raise DataError(
+            f"none of {len(moments)} steps fits: prompts have at most "
+            f"{config.prompt.max_prompt_tokens} tokens (prompt.max_prompt_tokens) and replies "
+            f"{config.sampling.max_new_tokens} (sampling.max_new_tokens)"
+        )
+    if len(found) < len(moments):
+        logger.warning(
+            "%d of %d steps exceed prompt.max_prompt_tokens or sampling.max_new_tokens; "
+            "they are left out",
+            len(moments) - len(found),
+            len(moments),
+        )
+    return found
+
+
+def as_reply(moment: Moment, style: str) -> str:
+    """The reply that is imitated: as recorded where its form is that of the style, else rewritten.
+
+    An expert has no thoughts to tell, so in the style "think" its reply is the action alone.
+    """
+    admissible = moment.view.admissible
+    if parse_action(moment.response, admissible, style=style).action == moment.action:
+        return moment.response
+    if style != "think":
+        return moment.action
+    spoken = parse_action(moment.response, admissible, style="react").action == moment.action
+    thought = spoken_thought(moment.response) if spoken else ""
+    return (f"<think>{thought}</think>" if thought else "") + f"<action>{moment.action}</action>"
+
+
+def _optim(config: Config, settings: ImitationConfig, steps: int) -> OptimConfig:
+    return replace(
+        config.optim,
+        iterations=steps,
+        minibatches=1,
+        epochs=1,
+        lr=settings.lr if settings.lr is not None else default_lr(config),
+        lr_schedule="cosine",
+        warmup_steps=math.ceil(WARMUP_SHARE * steps),
+        kl_coef=0.0,
+        entropy_coef=0.0,
+        aggregation="token",
+    )
+
+
+def _train(
+    learner: Imitator,
+    samples: list[Sample],
+    batch_size: int,
+    steps: int,
+    rng: np.random.Generator,
+    listener: Listener,
+) -> list[float]:
+    """Passes over the samples, each in an order of its own; returns the loss of every step."""
+    losses: list[float] = []
+    order: list[int] = []
+    for number in range(1, steps + 1):
+        while len(order) < batch_size:
+            order += rng.permutation(len(samples)).tolist()
+        rows, order = order[:batch_size], order[batch_size:]
+        batch = [_as_step(*samples[i]) for i in rows]
+        losses.append(learner.update(batch, np.ones(len(batch)), rng=rng)["loss/policy"])
+        recent = float(np.mean(losses[-20:]))
+        listener.phase("imitating", done=number, total=steps, text=f"loss {recent:.3f}")
+    return losses
+
+
+def _as_step(prompt: Sequence[int], reply: Sequence[int]) -> Step:
+    """What the learner reads of a step."""
+    return Step(
+        index=0,
+        observation="",
+        prompt_ids=tuple(prompt),
+        response_ids=tuple(reply),
+        logprobs=(),
+        response="",
+        action=None,
+        valid=True,
+        reason="ok",
+        reward=0.0,
+        weight_version=0,
+    )
+
+
+def _evaluate(
+    config: Config,
+    settings: ImitationConfig,
+    model: Any,
+    builder: PromptBuilder,
+    tokenizer: Any,
+    listener: Listener,
+) -> Evaluation | None:
+    if not settings.evaluate:
+        return None
+    agent = LanguageAgent(
+        TransformersPolicy(model, tokenizer),
+        builder,
+        style=config.prompt.style,
+        temperature=config.eval.temperature,
+        max_new_tokens=config.sampling.max_new_tokens,
+    )
+    evaluation = evaluate_agent(
+        agent,
+        config.env,
+        split=config.eval.split,
+        episodes=config.eval.episodes,
+        seed=config.seed,
+        listener=listener,
+    )
+    listener.evaluation(evaluation.to_json())
+    return evaluation
+
+
+def _write(
+    result: Imitated, config: Config, settings: ImitationConfig, model: Any, tokenizer: Any
+) -> None:
+    facts = {"source": "expert" if settings.source is None else str(settings.source)}
+    facts |= {
+        key: value for key, value in asdict(result).items() if isinstance(value, (int, float))
+    }
+    about = {"iteration": 0, "config": asdict(config), "imitation": facts}
+    recipe = replace(config, model=replace(config.model, name=str(result.path.absolute())))
+
+    def fill(path: Path) -> None:
+        export_model(model, path)
+        tokenizer.save_pretrained(path)
+        (path / SETTINGS_FILE).write_text(json.dumps(about, indent=2), encoding="utf-8")
+        (path / RECIPE_FILE).write_text(dump_toml(recipe), encoding="utf-8")
+
+    write_directory(result.path, fill)

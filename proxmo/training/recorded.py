@@ -1,0 +1,172 @@
+"""Episodes that were kept by a run or an evaluation, played again to see what their agent saw.
+
+What is kept of a step is what was seen, said and done. A prompt needs more, such as the actions
+that were admissible; a world gives that again when the same actions are sent to it. Episodes that
+go otherwise the second time are left out and counted.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proxmo.agents.base import Decision
+from proxmo.agents.views import View
+from proxmo.config import EnvConfig
+from proxmo.config_loading import load_toml
+from proxmo.errors import DataError
+from proxmo.evaluation.results import SETTINGS, TRANSCRIPTS, read_evaluation
+from proxmo.evaluation.runner import EVALUATION
+from proxmo.reporting.listener import Listener
+from proxmo.rollout.environments import EnvPool
+from proxmo.rollout.episode import Player
+from proxmo.training.rollouts import ROLLOUT
+from proxmo.types import Episode, Outcome
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStep:
+    """What was seen, said and done; `action` is None when the reply held none."""
+
+    observation: str
+    response: str
+    action: str | None
+    valid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """An episode as it was kept; `seed` is the entropy its environment was reset with."""
+
+    task_id: str
+    outcome: Outcome
+    seed: tuple[int, ...]
+    steps: tuple[RecordedStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A step of a replayed episode: what the agent saw, what it said and did."""
+
+    view: View
+    response: str
+    action: str
+
+
+def recorded_settings(path: Path) -> dict[str, Any]:
+    """The dotted keys of a configuration that say which world an evaluation's episodes are from."""
+    if not (path / SETTINGS).is_file():
+        return {}
+    world = read_evaluation(path).settings["env"]
+    return {f"env.{key}": value for key, value in world.items() if value not in (None, {})}
+
+
+def read_recordings(path: Path) -> list[Recording]:
+    """Reads the episodes of a run, of an evaluation, or of one of their files.
+
+    Args:
+        path: RUN, the `--out` of an evaluation, or a file of JSON lines, gzipped or not.
+
+    Raises:
+        DataError: there are none.
+    """
+    run_seed = 0
+    if (path / "episodes").is_dir():
+        files = sorted((path / "episodes").glob("iteration_*.jsonl.gz"))
+        run_seed = load_toml(path / "config.toml").seed
+    else:
+        files = [path / TRANSCRIPTS if path.is_dir() else path]
+    found = [one for file in files for one in _read_file(file, run_seed)]
+    if not found:
+        raise DataError(
+            f"no recorded episodes in {str(path)!r}: expected a run directory, the --out of "
+            "`proxmo eval`, or one of their files (episodes/*.jsonl.gz, transcripts.jsonl.gz)"
+        )
+    return found
+
+
+def replay(
+    recordings: Sequence[Recording], env: EnvConfig, listener: Listener | None = None
+) -> list[list[Moment]]:
+    """Plays episodes again and returns their valid steps; those that go otherwise are left out.
+
+    Raises:
+        DataError: all of them do.
+    """
+    listener = listener or Listener()
+    found: list[list[Moment]] = []
+    causes: Counter[str] = Counter()
+    with closing(EnvPool(env)) as pool:
+        player = Player(pool)
+        for number, recording in enumerate(recordings, 1):
+            moments = _replay(player, recording)
+            if isinstance(moments, str):
+                causes[moments] += 1
+            else:
+                found.append(moments)
+            listener.phase("replaying", done=number, total=len(recordings))
+    if causes:
+        cause, _ = causes.most_common(1)[0]
+        text = (
+            f"{sum(causes.values())} of {len(recordings)} recorded episodes cannot be played again "
+            f"in {env.id} ({cause})"
+        )
+        if not found:
+            raise DataError(f"{text}; were they recorded with other --env, --data or env.kwargs?")
+        logger.warning("%s; they are left out", text)
+    return found
+
+
+def _replay(player: Player, recording: Recording) -> list[Moment] | str:
+    """The valid steps of an episode, or why it cannot be played again."""
+    live = player.start(0, 0, recording.task_id, 1, recording.seed)
+    moments: list[Moment] = []
+    ended = live if isinstance(live, Episode) else None
+    for step in recording.steps:
+        if isinstance(live, Episode) or ended is not None:
+            return (ended and ended.cause) or "it ends before its last step"
+        if live.observation != step.observation:
+            return "another observation"
+        if step.valid and step.action is not None:
+            moments.append(Moment(live.situation(None).view, step.response, step.action))
+        decision = Decision(step.action, valid=step.valid, response=step.response)
+        ended = player.advance(live, decision)
+    if ended is None or ended.outcome is not recording.outcome:
+        return "another outcome"
+    return moments
+
+
+def _read_file(file: Path, run_seed: int) -> Iterator[Recording]:
+    """The episodes of one file; a line that a killed process left unfinished is skipped."""
+    number = file.name.removeprefix("iteration_").partition(".")[0]
+    # As `Rollouts` and `evaluate` seed the environments.
+    seed = (run_seed, ROLLOUT, int(number) - 1) if number.isdigit() else None
+    try:
+        opened = gzip.open if file.suffix == ".gz" else open
+        with opened(file, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                if line.endswith("\n"):
+                    row = json.loads(line)
+                    yield _recording(row, seed or (row.get("seed", 0), EVALUATION))
+    except EOFError:
+        return
+    except (OSError, ValueError, KeyError, TypeError) as cause:
+        raise DataError(
+            f"{file} cannot be read as recorded episodes: {type(cause).__name__}: {cause}; "
+            "expected JSON lines as `proxmo train` and `proxmo eval --out` write them"
+        ) from cause
+
+
+def _recording(row: Mapping[str, Any], seed: tuple[int, ...]) -> Recording:
+    keys = ("observation", "response", "action", "valid")
+    steps = tuple(RecordedStep(*(step[key] for key in keys)) for step in row["steps"])
+    return Recording(row["task_id"], Outcome(row["outcome"]), seed, steps)
