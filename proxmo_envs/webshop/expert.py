@@ -13,39 +13,55 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from webshop_server.matching import COLOR_WORDS
 from webshop_server.search import analyse
 
 __all__ = ["ShopExpert"]
 
 _SEPARATOR: Final = " [SEP] "
-_BACK, _PREVIOUS, _NEXT, _BUY = "back to search", "< prev", "next >", "buy now"
-_TABS: Final = ("features", "description")
+_BACK, _PREVIOUS, _BUY = "back to search", "< prev", "buy now"
+# The tab worth its two steps: more features than the description hold what a wish asks for.
+_TAB: Final = "features"
 _BUTTONS: Final = frozenset(
-    (_BACK, _PREVIOUS, _NEXT, _BUY, "search", "reviews", "attributes", *_TABS)
+    (_BACK, _PREVIOUS, _BUY, "next >", "search", "reviews", "attributes", "description", _TAB)
 )
 _LIMIT: Final = re.compile(r",? and price lower than ([\d.]+) dollars")
+_PAIR: Final = re.compile(r"(?: with|, and) [^,:]+: ")
 _NUMBER: Final = re.compile(r"\$(\d+(?:\.\d+)?)")
 _CHOSEN: Final = re.compile(r"(.+) \(chosen: (.*)\)")
-_WORD: Final = re.compile(r"[a-z0-9]+(?:[.'-][a-z0-9]+)*")
+_WORD: Final = re.compile(r"\w+(?:[.'-]\w+)*")
 # Words of an instruction that say nothing about a product.
-_FILLER: Final = frozenset(
-    """a an the and or of for in on with to that is are be it its i i'm im me my we you your can
+_FILLER_TEXT: Final = """
+    a an the and or of for in on with to that is are be it its i i'm im me my we you your can
     could would will please find get buy pick want need needs looking look shop order like which
     has have having am also should as at by from this those these one ones some any after sister
-    asked time replace old color colour size style""".split()
-)
+    asked time replace old color colour size style
+    """
+_FILLER: Final = frozenset(_FILLER_TEXT.split())
 # A result further down must fit better by this to be opened first, per place.
 _PLACE: Final = 0.04
 _STEPS: Final = 15
+_SIZES: Final = ("small", "medium", "large", "x-large", "xx-large")
 
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What the instruction says: its text, its stems, the words to search with, the price limit."""
+    """What the instruction says.
+
+    Attributes:
+        text: in lower case, without the price limit.
+        stems: of the words that matter.
+        query: the words to search with.
+        pairs: how many options it names as "name: value".
+        choices: stems that must be values of options: colours, sizes, numbers.
+        limit: most it may cost.
+    """
 
     text: str
     stems: frozenset[str]
     query: str
+    pairs: int
+    choices: frozenset[str]
     limit: float
 
 
@@ -81,10 +97,17 @@ class _Candidate:
     place: int
     opened: bool = False
     wanted: dict[str, str] = field(default_factory=dict)
-    hopeless: bool = False
-    read: dict[str, str] = field(default_factory=dict)
+    # How many options the wish names that this product does not offer.
+    missing: int = 0
+    # The texts of its tabs, as far as they were read.
+    read: str | None = None
     fit: float = 0.0
     complete: bool = False
+
+    @property
+    def steps_to_buy(self) -> int:
+        """Steps from its page: one for each option, and the purchase."""
+        return len(self.wanted) + 1
 
 
 class ShopExpert:
@@ -116,7 +139,6 @@ class ShopExpert:
         self._candidates: dict[str, _Candidate] = {}
         self._here: _Candidate | None = None
         self._clicked: dict[str, str] = {}
-        self._tab = ""
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """Return the next action, given the newest observation and info."""
@@ -133,9 +155,8 @@ class ShopExpert:
         if page.kind == "item":
             return self._inspect(page)
         if page.kind == "detail":
-            if self._here is not None and self._tab:
-                self._here.read[self._tab] = page.text
-                self._tab = ""
+            if self._here is not None:
+                self._here.read = f"{self._here.read or ''} {page.text}"
             return f"click[{_PREVIOUS}]"
         return f"search[{self._wish.query}]"
 
@@ -149,19 +170,19 @@ class ShopExpert:
                 self._rate(new, {})
                 self._candidates[asin] = new
         shown = [self._candidates[asin] for asin, _, _ in page.found]
-        if not shown:
-            return f"click[{_BACK}]"
-        best = max(self._candidates.values(), key=lambda c: (c.opened, c.fit))
         fresh = [c for c in shown if not c.opened]
-        # From here: open one, prove that it is no better, come back and buy the best one.
-        spare = self._left - 4 - len(best.wanted)
-        if fresh and (not best.opened or spare >= 0):
-            first = max(fresh, key=lambda c: c.fit - _PLACE * c.place)
-            if not best.opened or first.fit - _PLACE * first.place > -1:
-                return self._open(first)
-        if best in shown:
-            return self._open(best)
-        return f"click[{_PREVIOUS}]" if f"click[{_PREVIOUS}]" in admissible else self._open(shown[0])
+        best = self._best()
+        # From here: open one, find it no better, come back, buy the best one.
+        if fresh and (best is None or self._left >= 3 + best.steps_to_buy):
+            return self._open(max(fresh, key=lambda c: c.fit - _PLACE * c.place))
+        if best is not None and best not in shown and f"click[{_PREVIOUS}]" in admissible:
+            return f"click[{_PREVIOUS}]"
+        return self._open(best or shown[0]) if best in shown or shown else f"click[{_BACK}]"
+
+    def _best(self) -> _Candidate | None:
+        """Return the best product among those that were opened."""
+        opened = [c for c in self._candidates.values() if c.opened]
+        return max(opened, key=lambda c: c.fit, default=None)
 
     def _open(self, candidate: _Candidate) -> str:
         self._here = candidate
@@ -172,18 +193,16 @@ class ShopExpert:
         here = self._identify(page)
         here.opened = True
         self._rate(here, page.options)
-        best = max((c for c in self._candidates.values() if c.opened), key=lambda c: c.fit)
-        finish = len(here.wanted) + 1
-        if not here.complete:
-            unread = next((tab for tab in _TABS if tab not in here.read), None)
-            if unread and not here.hopeless and self._left >= finish + 2:
-                self._tab = unread
-                return f"click[{unread}]"
-            untried = any(not c.opened for c in self._candidates.values())
-            if untried and self._left >= finish + 4:
-                return f"click[{_PREVIOUS}]"
-            if best is not here and self._left >= len(best.wanted) + 3:
-                return f"click[{_PREVIOUS}]"
+        best = self._best() or here
+        # Steps for whatever is tried before the best product is bought after all.
+        spare = self._left - best.steps_to_buy - (0 if best is here else 2)
+        if here.complete:
+            return self._finish(here, page)
+        if here.read is None and not here.missing and spare >= 2:
+            return f"click[{_TAB}]"
+        untried = any(not c.opened for c in self._candidates.values())
+        if (untried and spare >= 4) or (best is not here and spare >= 0):
+            return f"click[{_PREVIOUS}]"
         return self._finish(here, page)
 
     def _finish(self, here: _Candidate, page: _Page) -> str:
@@ -209,17 +228,22 @@ class ShopExpert:
         """Work out how much of the wish a product meets, as far as it is known."""
         wish = self._wish
         if options:
-            candidate.wanted = {}
-            for name, labels in options.items():
-                label, sure = _wanted(name, tuple(labels), wish.text)
-                if label is not None:
-                    candidate.wanted[name] = label
-                candidate.hopeless |= not sure
+            found = {name: _wanted(name, tuple(v), wish.text) for name, v in options.items()}
+            candidate.wanted = {name: label for name, label in found.items() if label}
+            met = sum(
+                f"{name}: {_value(name, v)}" in wish.text for name, v in candidate.wanted.items()
+            )
+            candidate.missing = wish.pairs - met
+            offers = " ".join([candidate.title, *candidate.wanted.values()])
+            if not wish.pairs:
+                candidate.missing = len(wish.choices - _stems(offers))
         told = [candidate.title, *candidate.wanted, *candidate.wanted.values()]
-        met = wish.stems & _stems(" ".join([*told, *candidate.read.values()]))
+        stems = wish.stems & _stems(" ".join([*told, candidate.read or ""]))
         affordable = _affordable(candidate.price, wish.limit)
-        candidate.complete = met == wish.stems and affordable == 1.0 and not candidate.hopeless
-        candidate.fit = len(met) / max(1, len(wish.stems)) + affordable / 2 - candidate.hopeless / 4
+        candidate.complete = stems == wish.stems and affordable == 1.0 and candidate.missing == 0
+        candidate.fit = (
+            len(stems) / max(1, len(wish.stems)) + affordable / 2 - candidate.missing / 2
+        )
 
 
 def _read_wish(instruction: str) -> _Wish:
@@ -227,7 +251,11 @@ def _read_wish(instruction: str) -> _Wish:
     text = _LIMIT.sub("", instruction).lower()
     words = [word for word in _WORD.findall(text) if word not in _FILLER]
     query = " ".join(words) or text
-    return _Wish(text, _stems(query), query, float(limit[1]) if limit else float("inf"))
+    most = float(limit[1]) if limit else float("inf")
+    stems = _stems(query)
+    numbers = {stem for stem in stems if any(map(str.isdigit, stem))}
+    choices = stems & (numbers | _stems(" ".join((*COLOR_WORDS, *_SIZES))))
+    return _Wish(text, stems, query, len(_PAIR.findall(text)), choices, most)
 
 
 @lru_cache(maxsize=4096)
@@ -291,22 +319,18 @@ def _value(name: str, label: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _wanted(name: str, labels: tuple[str, ...], wish: str) -> tuple[str | None, bool]:
-    """Return the label that the wish asks for, if any, and False when none of them can be right."""
-    pair = f"{name}: "
-    if pair in wish:
-        asked = wish[wish.index(pair) + len(pair) :]
-        exact = [label for label in labels if asked.startswith(_value(name, label))]
-        if exact:
-            return max(exact, key=len), True
-    best = max(labels, key=lambda label: _nearness(_value(name, label), wish), default=None)
-    if best is None or _nearness(_value(name, best), wish) < (0.5, 0.0):
-        return None, pair not in wish
-    return best, pair not in wish
+def _wanted(name: str, labels: tuple[str, ...], wish: str) -> str | None:
+    """Return the label that the wish asks for, if any."""
+    asked = wish.partition(f"{name}: ")[2]
+    exact = [label for label in labels if asked and asked.startswith(_value(name, label))]
+    if exact:
+        return max(exact, key=len)
+    best = max(labels, key=lambda label: _nearness(_value(name, label), wish), default="")
+    return best if _nearness(_value(name, best), wish) >= (0.5, 0.0) else None
 
 
 def _nearness(value: str, wish: str) -> tuple[float, float]:
-    """Return the share of the words of a value that the wish has, and how many letters those are."""
+    """Return the share of a value's words that the wish has, and how many letters those have."""
     words = _WORD.findall(value)
     if re.search(rf"(?<![\w.]){re.escape(value)}(?![\w.]*\w)", wish):
         return 2.0, len(value)
