@@ -259,13 +259,17 @@ class GivenPool:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the stub of an API sends: a completion, or `body` as it is, a byte per `trickle_s`."""
+    """What the stub of an API sends: a completion, or `body` as it is, a byte per `trickle_s`.
+
+    With `breaks_off` the connection ends a byte before the body does.
+    """
 
     text: str | None = None
     status: int = 200
     finish_reason: str = "stop"
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
+    breaks_off: bool = False
     trickle_s: float = 0.0
     delay_s: float = 0.0
 
@@ -333,7 +337,9 @@ def stub_api(answer: Callable[[str, int], Answer | str]) -> Iterator[StubApi]:
             time.sleep(given.delay_s)
             body = given.payload(asked)
             self.send_response(given.status)
-            headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+            length = len(body) + given.breaks_off
+            headers = {"Content-Type": "application/json", "Content-Length": str(length)}
+            self.close_connection |= given.breaks_off
             for name, value in {**headers, **given.headers}.items():
                 self.send_header(name, value)
             self.end_headers()

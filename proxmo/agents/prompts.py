@@ -116,13 +116,14 @@ class PromptBuilder:
     def _write(self, view: View) -> Prompt:
         message = self._layout.render(view).strip()
         if self._frame is None:
-            return Prompt([], message)
+            # A lone surrogate cannot be sent.
+            return Prompt([], message.encode("utf-8", "replace").decode("utf-8"))
         text = self._frame.render(message)
         return Prompt(self._frame.encode(text), text)
 
     def _fits(self, prompt: Prompt) -> bool:
         if self._frame is None:
-            return len(prompt.text.encode("utf-8", "replace")) <= self._budget * _BYTES_PER_TOKEN
+            return len(prompt.text.encode()) <= self._budget * _BYTES_PER_TOKEN
         return len(prompt.ids) <= self._budget
 
     def _largest(self, most: int, smaller: Callable[[int], View]) -> Prompt | None:

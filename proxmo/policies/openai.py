@@ -127,11 +127,12 @@ class OpenAIPolicy:
         Raises:
             ApiError: the key, the model or the address is refused, or nobody answers there.
         """
+        official = urlsplit(self.base_url).hostname == urlsplit(_OFFICIAL).hostname
         settings = {
             "model": self.model,
             "temperature": temperature,
             # OpenAI's newer models know only the second name, many other servers only the first.
-            "max_completion_tokens" if self.base_url == _OFFICIAL else "max_tokens": max_new_tokens,
+            "max_completion_tokens" if official else "max_tokens": max_new_tokens,
         }
         asked = asyncio.run_coroutine_threadsafe(self._ask_all(messages, settings), self._loop)
         self._pending.add(asked)
@@ -190,6 +191,7 @@ class OpenAIPolicy:
                     return await self._request(message, settings)
                 except Exception as error:  # sorted into: again, never, or not a failed request
                     failure = Failure.of(error)
+            self._answered |= not failure.unreachable
             if failure.fatal:
                 raise ApiError(f"{self.base_url}, model {self.model!r}: {failure.cause}")
             pause = self._pause(attempt, failure)

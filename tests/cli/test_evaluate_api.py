@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -174,3 +178,25 @@ def test_what_does_not_fit_together_is_refused_in_one_line(proxmo, arguments, sa
     assert done.code == 2
     assert says in done.err.splitlines()[-1]
     assert "Traceback" not in done.err
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_what_is_in_flight_and_keeps_what_was_played(plans, tmp_path: Path):
+    play = expert(plans)
+    stuck = next(iter(plans))
+
+    def answer(prompt: str, number: int) -> Answer | str:
+        return Answer("late", delay_s=300.0) if stuck in prompt else play(prompt, number)
+
+    with stub_api(answer) as server:
+        command = [sys.executable, "-m", "proxmo_cli", *api(server), *GAMES, "--out", "run"]
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        results = tmp_path / "run" / "results.jsonl"
+        while not (results.exists() and results.read_text().count("\n") == 3):
+            assert process.poll() is None
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert "what was played is kept in run; the same command goes on" in said
+    assert "interrupted" in said and "Traceback" not in said

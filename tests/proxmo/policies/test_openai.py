@@ -96,13 +96,14 @@ def test_a_reply_without_counts_is_counted_as_such():
         Answer(status=429),
         Answer(status=408),
         Answer(body=b'{"choices": [{"mess'),
+        Answer("fine", breaks_off=True),
         Answer(body=b"[1, 2]"),
         Answer(body=b'{"choices": []}'),
         Answer(body=b"<html>sorry</html>", headers={"Content-Type": "text/html"}),
         Answer(""),
         Answer(None),
     ],
-    ids=lambda a: f"{a.status}-{a.body or a.text}",
+    ids=lambda a: f"{a.status}-{a.body or a.text}{' broken off' if a.breaks_off else ''}",
 )
 def test_what_may_pass_is_tried_again_and_then_ends_that_reply_only(trouble: Answer):
     def broken_for_b(message: str, _: int) -> Answer | str:
@@ -229,3 +230,12 @@ def test_what_is_abandoned_ends_at_once():
             with pytest.raises(CancelledError):
                 asked.result()
         assert time.monotonic() - before < 20
+
+
+def test_a_server_that_has_answered_once_is_not_taken_for_a_wrong_address():
+    last = Answer(status=500, headers={"Connection": "close"})
+    with stub_api(lambda *_: last) as api:
+        policy = OpenAIPolicy("m", base_url=api.base_url, limits=ApiLimits(**QUICK))
+        assert "status 500" in (say(policy)[0].error or "")
+    with policy:
+        assert "no connection" in (say(policy)[0].error or "")
