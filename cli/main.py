@@ -20,7 +20,7 @@ from .lazy import CONTEXT, LazyGroup
 _COMMANDS = {
     "train": ("train", "Train an agent by reinforcement learning."),
     "sft": ("sft", "Fine-tune a model on an expert's or on recorded episodes."),
-    "eval": ("evaluate", "Measure the success of a checkpoint, the expert or a random player."),
+    "eval": ("evaluate", "Measure the success of a checkpoint, a model, the expert or chance."),
     "play": ("play", "Play a game in the terminal."),
     "panels": ("panels", "List, print or make panels of tasks to evaluate on."),
     "compare": ("compare", "Compare two evaluations of the same panel, task by task."),
