@@ -25,6 +25,7 @@ class Credit:
         episode_advantage: (S,) its episode part, A_E.
         step_advantage: (S,) its step part before omega, A_S.
         step_return: (S,) discounted return from the step on, G_t.
+        modulation: (S,) ProxMO's weight inside A_E; None for methods without one.
         diagnostics: metrics by name, `credit/...`.
     """
 
@@ -32,6 +33,7 @@ class Credit:
     episode_advantage: Any
     step_advantage: Any
     step_return: Any
+    modulation: Any
     diagnostics: dict[str, float]
     _rows: Rows = field(repr=False)
     _parts: Parts = field(repr=False)
@@ -106,6 +108,7 @@ def assign(
         episode_advantage=expanded(parts.episode),
         step_advantage=expanded(parts.step),
         step_return=expanded(rows.step_return),
+        modulation=None if parts.modulation is None else expanded(parts.modulation),
         diagnostics=diagnose(rows, parts),
         _rows=rows,
         _parts=parts,

@@ -26,6 +26,7 @@ class Explanation:
         step_return: G_t.
         baseline: what G_t is compared with, B_t; None when the method does not compare steps.
         episode_advantage: episode part.
+        modulation: weight inside it; None when the method has none.
         step_advantage: step part before omega.
         omega: weight of the step part.
         advantage: their sum.
@@ -42,6 +43,7 @@ class Explanation:
     step_return: float
     baseline: float | None
     episode_advantage: float
+    modulation: float | None
     step_advantage: float
     omega: float
     advantage: float
@@ -66,6 +68,7 @@ def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) ->
         step_return=float(rows.step_return[place]),
         baseline=baseline,
         episode_advantage=float(parts.episode[place]),
+        modulation=None if parts.modulation is None else float(parts.modulation[place]),
         step_advantage=float(parts.step[place]),
         omega=parts.omega,
         advantage=float(parts.advantage[place]),

@@ -61,14 +61,16 @@ def proxmo(
         rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale
     )
     diagnostics: dict[str, float] = {}
+    of_step: Floats | None = None
     if modulation:
         rate = group_mean(rows.episode_success.astype(np.float64), rows.episode_group)
         weight = modulation_weight(rows.episode_success, rate[rows.episode_group], alpha, beta)
         episode = weight * episode
+        of_step = weight[rows.episode]
         diagnostics |= _modulation_diagnostics(weight)
     step = np.zeros(len(rows.reward))
     if not aggregation:
-        return Parts(episode[rows.episode], step, omega, diagnostics)
+        return Parts(episode[rows.episode], step, omega, diagnostics, modulation=of_step)
 
     pool = rows.group if scope == "group" else np.zeros_like(rows.group)
     index = ProximityIndex(rows.state, pool, embedding=embedding, top_k=top_k)
@@ -87,7 +89,7 @@ def proxmo(
     def neighbours(row: int) -> list[Neighbour]:
         return neighbour_list(index, rows, row, tau=tau, exclude=exclude)
 
-    return Parts(episode[rows.episode], step, omega, diagnostics, neighbours)
+    return Parts(episode[rows.episode], step, omega, diagnostics, neighbours, of_step)
 
 
 def modulation_weight(

@@ -47,9 +47,11 @@ def proxmo_released(
     steps = np.bincount(rows.group)
     kept = np.where(steps == 1, 0.0, mean)[rows.episode_group]
     episode = rows.episode_return - kept
+    weight = np.ones(len(episode))
     if modulation:
         rate = np.clip(mean, 0.0, 1.0)[rows.episode_group]
-        episode = episode * modulation_weight(rows.episode_success, rate, alpha, beta)
+        weight = modulation_weight(rows.episode_success, rate, alpha, beta)
+        episode = episode * weight
     embedding = fitted_to_batch(list(rows.state) if rows.state is not None else [])
     index = ProximityIndex(rows.state, rows.group, embedding=embedding)
     baselines = soft_baselines(index, rows.step_return, rows.episode, tau=_TAU)
@@ -58,6 +60,7 @@ def proxmo_released(
         step=rows.step_return - baselines.value,
         omega=omega,
         neighbours=lambda row: neighbour_list(index, rows, row, tau=_TAU, exclude="none"),
+        modulation=weight[rows.episode] if modulation else None,
     )
 
 

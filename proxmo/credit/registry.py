@@ -48,6 +48,7 @@ class Parts:
         omega: weight of the step part.
         diagnostics: metrics by name, `credit/...`.
         neighbours: maps a row to the states its baseline came from, for methods that have one.
+        modulation: (S,) weight inside the episode part, for methods that have one.
     """
 
     episode: NDArray[np.float64]
@@ -55,6 +56,7 @@ class Parts:
     omega: float = 1.0
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     neighbours: Callable[[int], list[Neighbour]] | None = None
+    modulation: NDArray[np.float64] | None = None
 
     @property
     def advantage(self) -> NDArray[np.float64]:

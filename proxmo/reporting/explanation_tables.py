@@ -26,8 +26,9 @@ def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableTy
         if not name.startswith("credit/success_rate_")
     }
     yield _facts(facts | _notes(overview.notes))
-    headings = ("group", "episodes", "won", "steps", "mean return", "task id", "task")
-    groups = _table("Groups", headings, ("task id", "task"), plain=plain)
+    words = ("task id", "task")
+    numbers = ("group", "episodes", "won", "steps", "mean return", "w won", "w lost")
+    groups = _table("Groups", numbers + words, words, plain=plain)
     for group in overview.groups:
         groups.add_row(
             str(group.group),
@@ -35,6 +36,8 @@ def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableTy
             str(group.wins),
             str(group.steps),
             f"{group.return_mean:.3f}",
+            _weight(group.modulation_won),
+            _weight(group.modulation_lost),
             Text(group.task_id),
             _brief(group.task),
         )
@@ -100,8 +103,9 @@ def _step_facts(report: StepReport) -> dict[str, str]:
     }
     if report.baseline is not None:
         facts["baseline B"] = f"{report.baseline:.4f}"
+    weighted = "" if report.modulation is None else f", modulated by {report.modulation:.4f}"
     return facts | {
-        "A episode": f"{report.episode_advantage:+.4f}",
+        "A episode": f"{report.episode_advantage:+.4f}{weighted}",
         "A step": f"{report.step_advantage:+.4f}",
         "A": f"{report.advantage:+.4f} = A episode + {report.omega:g} A step",
     }
@@ -110,6 +114,10 @@ def _step_facts(report: StepReport) -> dict[str, str]:
 def _method(told: Overview | StepReport) -> str:
     options = ", ".join(f"{name} {value}" for name, value in told.options.items())
     return f"{told.method} ({options})"
+
+
+def _weight(modulation: float | None) -> str:
+    return "-" if modulation is None else f"{modulation:.4f}"
 
 
 def _notes(notes: Iterable[str]) -> dict[str, str]:

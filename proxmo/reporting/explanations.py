@@ -54,7 +54,9 @@ class StepLine:
 class GroupLine:
     """A group of an overview: the episodes of one task that were compared, and where they are.
 
-    `episodes`, `wins` and `steps` leave out the `errors` episodes that ended in an error.
+    `episodes`, `wins` and `steps` leave out the `errors` episodes that ended in an error. The
+    modulation is ProxMO's weight on the advantage of a won and of a lost episode of the group; None
+    where there is no such episode, or the method has no such weight.
     """
 
     group: int
@@ -65,6 +67,8 @@ class GroupLine:
     errors: int
     steps: int
     return_mean: float
+    modulation_won: float | None
+    modulation_lost: float | None
     first_episode: int
     last_episode: int
 
@@ -125,6 +129,7 @@ class StepReport:
     step_return: float
     baseline: float | None
     episode_advantage: float
+    modulation: float | None
     step_advantage: float
     omega: float
     advantage: float
@@ -215,6 +220,7 @@ class RecordedIteration:
             step_return=taken["step_return"],
             baseline=told.baseline if told else None,
             episode_advantage=taken["episode_advantage"],
+            modulation=told.modulation if told else None,
             step_advantage=taken["step_advantage"],
             omega=told.omega if told else float(self.options.get("omega", 1.0)),
             advantage=taken["advantage"],
@@ -226,13 +232,13 @@ class RecordedIteration:
 
     def _recompute(self, config: Config) -> tuple[credit.Credit | None, list[str]]:
         """The credit with the run's own method, and what is not as recorded."""
-        if needs_policy(self.options):
-            return None, [
-                "the hidden states of the policy that were compared are not recorded: the numbers "
-                "are those of the record, without neighbours"
-            ]
         try:
             self.options = credit_options(config)
+            if needs_policy(self.options):
+                return None, [
+                    "the hidden states of the policy that were compared are not recorded: the "
+                    "numbers are those of the record, without neighbours"
+                ]
             found = self._assign(self.method, self.options)
         except ProxmoError as error:
             return None, [f"cannot be computed anew, the numbers are those of the record: {error}"]
@@ -325,6 +331,17 @@ class RecordedIteration:
             episode, step, one.similarity, one.weight, one.step_return, one.count, one.text
         )
 
+    def _weights(self, members: Iterable[int]) -> dict[bool, float]:
+        """Modulation by success among some episodes."""
+        if self.credit is None or self.credit.modulation is None:
+            return {}
+        rows = {number: self._row.get((number, 0)) for number in members}
+        return {
+            _won(self.episodes[number]): float(self.credit.modulation[row])
+            for number, row in rows.items()
+            if row is not None
+        }
+
     def _groups(self) -> Iterable[GroupLine]:
         numbers: defaultdict[int, list[int]] = defaultdict(list)
         for number, episode in enumerate(self.episodes):
@@ -332,6 +349,7 @@ class RecordedIteration:
         for group, members in sorted(numbers.items()):
             played = [self.episodes[number] for number in members]
             compared = [one for one in played if self._is_compared(one, group)]
+            weights = self._weights(members)
             yield GroupLine(
                 group=group,
                 task_id=played[0]["task_id"],
@@ -341,6 +359,8 @@ class RecordedIteration:
                 errors=sum(one["outcome"] == Outcome.ERROR.value for one in played),
                 steps=sum(len(one["steps"]) for one in compared),
                 return_mean=sum(map(_return, compared)) / max(len(compared), 1),
+                modulation_won=weights.get(True),
+                modulation_lost=weights.get(False),
                 first_episode=members[0],
                 last_episode=members[-1],
             )

@@ -36,6 +36,8 @@ def test_an_explanation_tells_the_texts_and_the_outcome():
     )
     assert (first.text, first.count, first.step_return, first.row) == ("shelf 1", 2, 0.5, 0)
     assert (second.text, second.similarity) == ("fridge 1", 0.0)
+    # f(failure, 1/3) = -tanh((1/3)^4 / 2) / (2 tanh(1/2)) = -0.006679.
+    assert told.modulation == pytest.approx(1 - 0.0006679, abs=1e-6)
     # GRPO: (0 - 1/3) / sqrt(1/3).
     assert told.by_method["grpo"] == pytest.approx(-np.sqrt(1 / 3), abs=1e-5)
     assert told.by_method["gigpo"] == credit.assign("gigpo", **batch).advantage[1]
@@ -52,6 +54,7 @@ def test_gigpo_explains_a_step_by_its_step_group():
 def test_methods_without_a_step_baseline_have_no_neighbours():
     told = credit.assign("grpo", **single_steps([1.0, 0.0], state=None)).explain(0)
     assert told.neighbours == () and told.baseline is None and told.text is None
+    assert told.modulation is None
 
 
 def test_rows_are_those_of_the_caller():

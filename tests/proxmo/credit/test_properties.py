@@ -70,6 +70,33 @@ def test_another_task_and_other_names_change_nothing(method, batch, stranger):
     np.testing.assert_allclose(found, expected, atol=1e-9 * scale)
 
 
+@quick
+@given(batch=batches(), data=st.data())
+def test_estimates_of_the_value_are_finite_and_the_order_of_rows_does_not_matter(batch, data):
+    value = np.array(
+        data.draw(st.lists(rewards, min_size=len(batch["step"]), max_size=len(batch["step"])))
+    )
+    out = credit.assign("gae", **batch, value=value, whiten=False)
+    order = data.draw(st.permutations(range(len(value))))
+    moved = credit.assign("gae", **reorder(batch, order), value=value[order], whiten=False)
+    scale = 1.0 + np.abs(batch["reward"]).sum() + np.abs(value).sum()
+    np.testing.assert_allclose(moved.advantage, out.advantage[order], atol=1e-9 * scale)
+    assert np.isfinite(credit.assign("ppo", **batch, value=value).advantage).all()
+
+
+@quick
+@given(
+    batch=batches(reward=st.sampled_from([0.0, 1.0, 0.5, -0.25])),
+    factor=st.sampled_from([0.5, 3.0, 100.0]),
+)
+def test_of_proxmo_the_episode_part_keeps_its_size_and_the_step_part_scales(batch, factor):
+    small = credit.assign("proxmo", **batch)
+    large = credit.assign("proxmo", **batch | {"reward": factor * batch["reward"]})
+    np.testing.assert_allclose(large.episode_advantage, small.episode_advantage, atol=1e-3)
+    expected = factor * small.step_advantage
+    np.testing.assert_allclose(large.step_advantage, expected, atol=1e-5 * factor)
+
+
 @pytest.mark.parametrize("method", ["grpo", "gigpo"])
 @quick
 @given(

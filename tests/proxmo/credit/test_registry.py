@@ -48,7 +48,10 @@ def test_a_reference_that_leads_nowhere_says_where_it_stopped():
 
 
 def test_every_method_of_the_comparison_is_there():
-    expected = "dapo dr_grpo gae gigpo grpo ppo proxmo proxmo-released reinforce++ rloo step"
+    expected = (
+        "dapo dr_grpo gae gigpo grpo ppo proxmo proxmo-no-aggregation proxmo-no-modulation "
+        "proxmo-released reinforce++ rloo step"
+    )
     assert credit.method_names() == expected.split()
 
 

@@ -63,6 +63,10 @@ def test_the_overview_lists_groups_and_the_steps_furthest_from_their_baseline(ru
     assert (first.episodes, first.wins, first.errors, first.steps) == (2, 1, 1, 5)
     assert (first.first_episode, first.last_episode) == (0, 2)
     assert second.return_mean == 1.0 and second.task_id == "task-1"
+    # Golden values of p = 0.5; at p = 1 a success weighs 1.
+    assert first.modulation_won == pytest.approx(1.0034, abs=5e-5)
+    assert first.modulation_lost == pytest.approx(0.9966, abs=5e-5)
+    assert (second.modulation_won, second.modulation_lost) == (1.0, None)
     assert overview.diagnostics["credit/zero_variance_groups"] == 0.5
     sizes = [abs(one.step_advantage) for one in overview.largest]
     assert len(sizes) == 2 and sizes == sorted(sizes, reverse=True)
@@ -95,7 +99,7 @@ def test_what_cannot_be_computed_anew_is_told_from_the_record(method, options, w
     (path / "config.toml").write_text(dump_toml(with_credit(method, **options)))
     report = read_iteration(path).explain(0, 1)
     assert why in report.notes[0]
-    assert report.neighbours == () and report.baseline is None
+    assert report.neighbours == () and report.baseline is None and report.modulation is None
     assert report.advantage == expected.advantage
     assert report.by_method["proxmo"] == expected.by_method["proxmo"]
     assert read_iteration(path).overview().diagnostics == {}
