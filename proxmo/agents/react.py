@@ -31,6 +31,7 @@ _EXAMPLES = "Episodes that went well:\n\n{examples}\n\nNow it is your turn."
 _MEMORY = "You have tried this task before and failed. What you told yourself afterwards:\n{notes}"
 _LEFT_OUT = "(the first {number} steps are left out)"
 _POSSIBLE = "Possible actions:\n{actions}"
+_REQUEST = "Write your next thought and action."
 _NO_ACTION = "(none: the reply held no action)"
 
 
@@ -57,6 +58,7 @@ def _react_text(view: View, examples: str) -> str:
     parts.append(transcript(view))
     if view.admissible:
         parts.append(_POSSIBLE.format(actions="\n".join(view.admissible)))
+    parts.append(_REQUEST)
     return "\n\n".join(parts)
 
 

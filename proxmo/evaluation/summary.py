@@ -159,7 +159,7 @@ def _success_after(scored: Sequence[Result]) -> dict[str, float]:
     most = max((r.tries for r in scored), default=1)
     if most == 1:
         return {}
-    return {str(k): mean(r.won and r.tries <= k for r in scored) for k in range(1, most + 1)}
+    return {str(k): mean(float(r.won and r.tries <= k) for r in scored) for k in range(1, most + 1)}
 
 
 def _pass_at(scored: Sequence[Result], trials: int) -> dict[str, float]:

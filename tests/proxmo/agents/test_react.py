@@ -88,7 +88,7 @@ def test_the_prompt_holds_rules_examples_the_whole_past_and_what_is_possible():
         "Observation: You arrive at shelf 1.\nThought: I am lost.\n"
         "Action: (none: the reply held no action)\n"
         "Observation: You see a mug 1. It is red.\n\n"
-        "Possible actions:\n" + "\n".join(ROOM)
+        "Possible actions:\n" + "\n".join(ROOM) + "\n\nWrite your next thought and action."
     )
     assert text.count("Task: ") == 4
 
