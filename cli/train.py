@@ -76,7 +76,11 @@ _CHANGEABLE = (
 )
 @click.option("--seed", type=int, metavar="N", help="Seed of every random draw  [0]")
 @click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]")
-@click.option("--dry-run", is_flag=True, help="Print the resolved configuration, touch nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print the resolved configuration and what it needs (memory, tokens), touch nothing.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @debug_option
 def command(
@@ -104,8 +108,7 @@ def command(
         else _resumed(resume, presets, keys, assignments)
     )
     if dry_run:
-        _check(config)
-        click.echo(dump_toml(config), nl=False)
+        _print_plan(config)
         return DONE
     path = _run_directory(config, out) if resume is None else _same_directory(resume, out)
     run, stopped = _train(config, path, resume=resume is not None, minutes=minutes)
@@ -114,14 +117,19 @@ def command(
     return INCOMPLETE if stopped and not run.finished else DONE
 
 
-def _check(config: Config) -> None:
-    """Raise for an environment, method or data that does not exist."""
+def _print_plan(config: Config) -> None:
+    """Print the configuration and, as comments, what it needs; raise for what no run could be."""
     named = differing_keys(resolve(), config)
     # What is built in exists; to find that out would cost the imports of numpy and gymnasium.
-    if any(key.startswith(("env.", "eval.split", "credit.")) for key in named):
+    checked = any(key.startswith(("env.", "eval.split", "credit.")) for key in named)
+    if checked:
         from proxmo.training.request import check_request
 
         check_request(config)
+    from proxmo.reporting.plan import plan
+
+    comments = plan(config, play=checked)
+    click.echo(dump_toml(config) + "".join(f"# {line}\n" for line in comments), nl=False)
 
 
 def _keys(flags: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""What `proxmo train --dry-run` says besides the configuration: model, device, memory, tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from proxmo.config import Config
+from proxmo.errors import UsageError
+from proxmo.reporting.formats import count
+from proxmo.training.architecture import FAMILIES, Architecture, find_architecture
+from proxmo.training.estimate import Memory, memory, most_tokens, played
+
+GB = 1e9
+# What a GPU is taken to have where there is none to ask.
+_USUAL_GPU = 80 * GB
+# There where the driver of NVIDIA is: asking torch costs seconds.
+_DRIVER = Path("/dev/nvidiactl")
+_STEP_LIMITS = {"ALFWorld-v0": 50, "WebShop-v0": 15}
+
+
+def plan(config: Config, *, play: bool, processes: int = 1) -> list[str]:
+    """Lines about what a run of this configuration needs, as far as it can be known.
+
+    Args:
+        config: of the run.
+        play: whether some tasks may be played without a model, to see how long prompts are.
+        processes: GPUs that share the model.
+
+    Raises:
+        UsageError: the device is not there, or the model's context is too short.
+    """
+    gpus = _gpus(config.model.device)
+    model = find_architecture(config.model.name)
+    lines = [*_model(config, model), *_device(config, gpus)]
+    if model is not None:
+        # With vLLM in this process a GPU is meant, even if it is not in this machine.
+        on_gpu = config.model.device != "cpu" and bool(gpus or config.rollout.engine == "vllm")
+        needed = memory(config, model, on_gpu=on_gpu, processes=processes)
+        lines += _memory(config, needed, gpus[0] if gpus else None, processes)
+    return [*lines, *_tokens(config, play)]
+
+
+def _gpus(device: str) -> list[float]:
+    """Bytes of each GPU of this machine; the one that is asked for has to be there."""
+    if device == "cpu" or (device == "auto" and not _DRIVER.exists()):
+        return []
+    import torch
+
+    number = torch.cuda.device_count()
+    if device != "auto" and int(device.partition(":")[2] or 0) >= number:
+        raise UsageError(
+            f"model.device is {device!r}, but torch sees {number} GPUs; use cpu or auto"
+        )
+    return [float(torch.cuda.get_device_properties(i).total_memory) for i in range(number)]
+
+
+def _model(config: Config, model: Architecture | None) -> Iterator[str]:
+    if model is None:
+        yield (
+            f"model: the sizes of {config.model.name} are not known here, and so neither the "
+            f"memory: it is not in the cache, or no model of {', '.join(FAMILIES)}"
+        )
+        return
+    needed = config.prompt.max_prompt_tokens + config.sampling.max_new_tokens
+    if model.context is not None and needed > model.context:
+        raise UsageError(
+            f"prompts of {config.prompt.max_prompt_tokens} and replies of "
+            f"{config.sampling.max_new_tokens} tokens exceed the context of {config.model.name}, "
+            f"{model.context}; lower prompt.max_prompt_tokens or sampling.max_new_tokens"
+        )
+    text = f"model: {config.model.name}, {model.parameters:,} parameters"
+    if config.model.lora_rank:
+        trained = model.adapter_parameters(config.model.lora_rank)
+        text += f", {trained:,} of adapters are trained"
+    yield f"{text}; {needed:,} of {model.context:,} tokens of context" if model.context else text
+
+
+def _device(config: Config, gpus: list[float]) -> Iterator[str]:
+    if config.model.device == "cpu":
+        yield "device: cpu"
+    elif gpus:
+        yield f"device: {len(gpus)} GPUs here, the first of {gpus[0] / GB:.0f} GB"
+    else:
+        yield "device: no GPU here, so cpu on this machine"
+
+
+def _memory(config: Config, needed: Memory, device: float | None, processes: int) -> Iterator[str]:
+    each = f" on each of {processes} devices" if processes > 1 else ""
+    yield (
+        f"memory: {_size(needed.update_peak)}{each} while training "
+        f"({_parts({**needed.kept, **needed.updating})}), libraries not counted"
+    )
+    if not needed.vllm_share:
+        more = f" ({_parts(needed.sampling)})" if needed.sampling else ", the sampler's not counted"
+        yield f"memory: {_size(needed.sampling_peak)}{each} while sampling{more}"
+        return
+    whole = device or _USUAL_GPU
+    share = needed.vllm_share * whole
+    weights = needed.kept["weights"] * processes
+    room = max(0.0, share - weights) / needed.cache_per_token
+    yield (
+        f"memory: {_size(needed.sampling_peak)}{each} while sampling, beside vLLM's "
+        f"{_size(share)} ({config.rollout.gpu_memory:g} of {_size(whole)}): its weights, and keys "
+        f"and values of {count(int(room))} tokens ({_size(needed.cache_per_token)} each)"
+    )
+    peak = max(needed.update_peak, needed.sampling_peak + share)
+    if config.rollout.lag:
+        peak = needed.update_peak + share
+    if peak > whole:
+        yield (
+            f"memory: {_size(peak)} do not fit into {_size(whole)}: share the model between GPUs "
+            "(--nproc), train adapters (model.lora_rank), lower rollout.gpu_memory or "
+            "optim.micro_batch_tokens"
+        )
+
+
+def _tokens(config: Config, play: bool) -> Iterator[str]:
+    world = config.env.id.rpartition(":")[2]
+    limit = config.env.max_steps or _STEP_LIMITS.get(world)
+    episodes = config.rollout.tasks * config.rollout.group_size
+    if limit is None:
+        yield f"tokens: no upper bound, {world} has no step limit here (env.max_steps)"
+    else:
+        most = most_tokens(config, limit)
+        yield (
+            f"tokens: at most {count(most.total)} per iteration, {count(most.prompt)} of prompts "
+            f"and {count(most.reply)} of replies ({episodes} episodes of {limit} steps)"
+        )
+    if not play:
+        return
+    for player in ("expert", "random"):
+        like = played(config, player)
+        if like is None:
+            yield f"tokens: {world} cannot be played by the {player} player"
+            continue
+        expected = like.tokens(config)
+        yield (
+            f"tokens: about {count(expected.total)} per iteration, {count(expected.prompt)} of "
+            f"prompts and {count(expected.reply)} of replies, for an agent that plays like the "
+            f"{player} one ({like.steps:.1f} steps an episode, prompts of {like.prompt:.0f} and "
+            f"replies of {like.reply:.0f} tokens)"
+        )
+
+
+def _parts(parts: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {_size(size)}" for name, size in parts.items())
+
+
+def _size(size: float) -> str:
+    for unit, scale in (("GB", GB), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size:.0f} bytes"

@@ -1,0 +1,231 @@
+"""What a run will need, before anything is loaded: memory by part, and tokens per iteration.
+
+Memory is counted from the sizes of the model and what the learner keeps; it leaves out what the
+libraries take themselves and fragmentation (on a GPU some GB). Measured beside real runs in
+tests/proxmo/training/test_estimate.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from proxmo.config import Config
+from proxmo.training.architecture import Architecture
+
+if TYPE_CHECKING:
+    from proxmo.agents.base import Decision, Situation
+
+# Bytes per reply token and vocabulary entry at the peak of the loss: the distribution, its
+# gradient, and what softmax and division make of that, all float32.
+LOGIT_BYTES = 16
+# Bits of a weight in NF4, with its block scales (arXiv 2305.14314, section 3).
+FOUR_BITS = 4.127
+# As `TransformersPolicy` generates: tokens in a batch.
+GENERATED_TOKENS = 65536
+# Characters of a prompt per token: 2.8 in shops, 3.2 in households, with SmolLM2's tokenizer.
+CHARACTERS_PER_TOKEN = 3.0
+# What a thought and an action are taken to be; an assumption, as it is the model that decides.
+THOUGHT_TOKENS = 100
+# Tasks that are played to see how long prompts are.
+PLAYED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on each device, by part.
+
+    Attributes:
+        kept: weights, float32 copies, AdamW moments, reference: there all the time.
+        updating: what an update adds to them.
+        sampling: what the sampler adds while it samples; for vLLM in this process without its
+            share of the device, which is `vllm_share`.
+        vllm_share: share of the device that vLLM takes; 0 where it is not in this process.
+        cache_per_token: keys and values of one token.
+    """
+
+    kept: Mapping[str, float]
+    updating: Mapping[str, float]
+    sampling: Mapping[str, float]
+    vllm_share: float
+    cache_per_token: int
+
+    @property
+    def update_peak(self) -> float:
+        """Most bytes while training."""
+        return sum(self.kept.values()) + sum(self.updating.values())
+
+    @property
+    def sampling_peak(self) -> float:
+        """Most bytes while sampling, without vLLM's share."""
+        return sum(self.kept.values()) + sum(self.sampling.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Prompt and reply tokens of an iteration."""
+
+    prompt: float
+    reply: float
+
+    @property
+    def total(self) -> float:
+        """Both."""
+        return self.prompt + self.reply
+
+
+def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int = 1) -> Memory:
+    """Estimates the memory of each device of a run.
+
+    Args:
+        config: of the run.
+        model: sizes of its model.
+        on_gpu: whether it runs there, which decides the type of the parameters.
+        processes: devices that share weights and optimiser (`--nproc`).
+    """
+    asked = config.model
+    half = asked.dtype == "bfloat16" or (asked.dtype == "auto" and on_gpu)
+    width = 2 if half else 4
+    whole = model.parameters
+    linear = model.layers * sum(i * o for i, o in model.linear_layers)
+    trained = model.adapter_parameters(asked.lora_rank) if asked.lora_rank else whole
+    copied = half and not asked.lora_rank
+    weights = whole * width
+    if asked.load_in_4bit:
+        weights = (whole - linear) * width + linear * FOUR_BITS / 8
+    kept = {"weights": weights}
+    if config.optim.kl_coef > 0 and not asked.lora_rank:
+        kept["reference"] = whole * width
+    if copied:
+        kept["float32 copies"] = 4 * trained
+    if asked.lora_rank:
+        kept["adapters"] = 4 * trained
+    kept["AdamW moments"] = 8 * trained
+    gradients = 4 * trained + (width * trained if copied else 0)
+    rows, tokens = micro_batch(config)
+    passing = activations(model, tokens, width, checkpointing=asked.gradient_checkpointing)
+    passing += rows * (config.sampling.max_new_tokens + 1) * model.vocabulary * LOGIT_BYTES
+    # When the optimiser steps, the activations are gone.
+    stepping = 4 * trained if on_gpu else 0
+    updating = {
+        "gradients": gradients / processes,
+        "activations and logits": max(float(passing), stepping / processes),
+    }
+    cache = model.cached_values * width
+    sampling = {}
+    if config.rollout.engine == "transformers":
+        sampling["cache"] = min(GENERATED_TOKENS, live_tokens(config)) * float(cache)
+    return Memory(
+        kept={name: size / processes for name, size in kept.items()},
+        updating=updating,
+        sampling=sampling,
+        vllm_share=config.rollout.gpu_memory if config.rollout.engine == "vllm" else 0.0,
+        cache_per_token=cache,
+    )
+
+
+def micro_batch(config: Config) -> tuple[int, int]:
+    """(rows, tokens) of the largest micro-batch: full ones of the longest prompts and replies."""
+    longest = config.prompt.max_prompt_tokens + config.sampling.max_new_tokens
+    rows = max(1, config.optim.micro_batch_tokens // longest)
+    return rows, rows * longest
+
+
+def activations(model: Architecture, tokens: int, width: int, *, checkpointing: bool) -> float:
+    """Bytes that the backward pass needs of a forward pass over so many tokens.
+
+    Per block and token: the inputs of the linear layers, queries, keys and values as attention
+    takes them and what it gives, gate, up, their activation and product; each norm keeps its input
+    and its result in float32.
+    """
+    attention = (2 * model.heads + 2 * model.kv_heads) * model.head_size
+    block = width * (2 * model.hidden + attention + 4 * model.intermediate) + 16 * model.hidden
+    if checkpointing:
+        return float(tokens) * (model.layers * width * model.hidden + block)
+    return float(tokens) * model.layers * block
+
+
+def live_tokens(config: Config) -> int:
+    """Tokens of all episodes in flight, each with the longest prompt and reply."""
+    episodes = config.rollout.tasks * config.rollout.group_size
+    live = min(episodes, config.rollout.max_live or episodes)
+    return live * (config.prompt.max_prompt_tokens + config.sampling.max_new_tokens)
+
+
+def most_tokens(config: Config, steps: int) -> Tokens:
+    """An upper bound: episodes of `steps` steps, each prompt and reply as long as may be."""
+    number = config.rollout.tasks * config.rollout.group_size * steps
+    return Tokens(number * config.prompt.max_prompt_tokens, number * config.sampling.max_new_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What episodes of a player cost: mean steps, mean tokens of a prompt and of a reply."""
+
+    player: str
+    steps: float
+    prompt: float
+    reply: float
+
+    def tokens(self, config: Config) -> Tokens:
+        """Those of an iteration whose episodes are like these."""
+        number = config.rollout.tasks * config.rollout.group_size * self.steps
+        return Tokens(number * self.prompt, number * self.reply)
+
+
+def played(config: Config, player: str) -> Played | None:
+    """Plays a few tasks without a model and measures the prompts it would have got.
+
+    Args:
+        config: of the run.
+        player: "random" or "expert".
+
+    Returns:
+        None where the environment does not have what that player needs.
+    """
+    import proxmo_envs
+    from proxmo.errors import UsageError
+    from proxmo.evaluation.players import policy_player
+    from proxmo.rollout.collector import Collector
+    from proxmo.rollout.environments import EnvPool
+
+    who, world = policy_player(player), config.env
+    watching = _Watching(who.agent, config)
+    ids = proxmo_envs.task_set(world.id, world.split, world.data, **world.kwargs).ids[:PLAYED]
+    try:
+        with closing(EnvPool(world, **who.env_options)) as pool:
+            episodes = Collector(pool, watching).play(list(ids), seed=(config.seed,))
+    except UsageError:
+        return None
+    if not watching.prompts:
+        return None
+    said = [len(step.response) for episode in episodes for step in episode.steps]
+    reply = sum(said) / max(1, len(said)) / CHARACTERS_PER_TOKEN + 1
+    return Played(
+        player=player,
+        steps=sum(len(episode.steps) for episode in episodes) / len(episodes),
+        prompt=sum(watching.prompts) / len(watching.prompts),
+        reply=float(THOUGHT_TOKENS) if config.prompt.style == "think" else reply,
+    )
+
+
+class _Watching:
+    """An agent that estimates the tokens of each prompt a language model would have got."""
+
+    def __init__(self, agent: Any, config: Config) -> None:
+        from proxmo.agents.prompts import PromptBuilder
+
+        self.agent = agent
+        self.builder = PromptBuilder(config.prompt, None)
+        self.longest = config.prompt.max_prompt_tokens
+        self.prompts: list[float] = []
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Decides as the agent does."""
+        for situation in situations:
+            text = self.builder.build(situation.view).text
+            self.prompts.append(min(self.longest, len(text) / CHARACTERS_PER_TOKEN))
+        decisions: list[Decision] = self.agent.act(situations, seed=seed)
+        return decisions
