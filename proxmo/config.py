@@ -40,6 +40,9 @@ class ModelConfig:
     load_in_4bit: bool = False
     # Recompute activations in the backward pass: less memory, about a third more time.
     gradient_checkpointing: bool = False
+    # What several processes (--nproc) hold of what is trained: "data" (all of it each), "fsdp"
+    # (FSDP2: a piece of weights, gradients and optimiser state each).
+    parallel: str = "data"
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
 }
 _CHOICES = {
     "model.dtype": ("auto", "float32", "bfloat16"),
+    "model.parallel": ("data", "fsdp"),
     "prompt.style": ("think", "terse"),
     "optim.lr_schedule": ("constant", "linear", "cosine"),
     "optim.kl_estimator": ("k1", "k2", "k3"),
@@ -83,6 +84,8 @@ def check_values(config: Config) -> None:
         )
     if config.model.load_in_4bit and not config.model.lora_rank:
         raise ConfigError("model.load_in_4bit trains adapters only; set model.lora_rank too")
+    if config.model.load_in_4bit and config.model.parallel == "fsdp":
+        raise ConfigError("weights of 4 bits are not cut in pieces; set model.parallel = data")
     if config.rollout.lag and config.rollout.engine == "transformers":
         raise ConfigError(
             "rollout.lag is 1, but the engine transformers samples with the weights being trained; "

@@ -20,6 +20,7 @@ from proxmo.reporting.formats import percent
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
+from proxmo.training.distributed import ALONE, World
 from proxmo.types import Episode
 
 # Parts the draws of an evaluation from those of the training with the same seed.
@@ -37,6 +38,7 @@ def evaluate(
     workers: int = WORKERS,
     out: Path | None = None,
     listener: Listener | None = None,
+    world: World = ALONE,
 ) -> Evaluation:
     """Plays a panel; the draws of an episode depend on seed, task and trial alone.
 
@@ -49,6 +51,7 @@ def evaluate(
         out: directory that keeps results and transcripts. Where it holds some of this evaluation,
             only what is missing or ended in an error is played.
         listener: told about the progress.
+        world: processes that share the tasks, each with a player of its own; without `out`.
 
     Raises:
         UsageError: seeds that are not different, options that fit no environment, or an `out` that
@@ -67,10 +70,11 @@ def evaluate(
         if out is not None:
             settings = _settings(player, panel, seeds, trials)
             kept = stack.enter_context(EvaluationDirectory(out, panel, settings))
-        game = _Game(player, panel, pool, kept, listener or Listener())
+        game = _Game(player, panel, pool, kept, listener or Listener(), world)
         for seed in seeds:
             game.play(seed, trials, workers, total=len(panel.tasks) * len(seeds) * trials)
-        evaluation = summarise(game.results, panel, seeds=seeds, trials=trials)
+        results = [result for part in world.gather(game.results) for result in part]
+        evaluation = summarise(results, panel, seeds=seeds, trials=trials)
         if kept is not None:
             kept.finish(evaluation.to_json())
     return evaluation
@@ -104,8 +108,10 @@ class _Game:
         pool: EnvPool,
         kept: EvaluationDirectory | None,
         listener: Listener,
+        world: World,
     ) -> None:
         self.player = player
+        self.world = world
         self.panel = panel
         self.collector = Collector(pool, player.agent)
         self.kept = kept
@@ -115,13 +121,16 @@ class _Game:
     def play(self, seed: int, trials: int, workers: int, *, total: int) -> None:
         """Plays with one seed what is not there yet."""
         place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
+        done = {(place[r.task_id], r.trial) for r in self.results if r.seed == seed}
+        others = [number for number in place.values() if not self.world.owns(number)]
+        done |= {(number, trial) for number in others for trial in range(trials)}
         self.collector.play(
             list(self.panel.tasks),
             group_size=trials,
             seed=(seed, EVALUATION),
             max_live=workers,
             own_seeds=True,
-            done={(place[r.task_id], r.trial) for r in self.results if r.seed == seed},
+            done=done,
             on_end=partial(self._end, seed),
             progress=lambda *_: self._tell(total),
         )
@@ -147,6 +156,7 @@ def evaluate_agent(
     seed: int = 0,
     workers: int = WORKERS,
     listener: Listener | None = None,
+    world: World = ALONE,
     **env_options: Any,
 ) -> Evaluation:
     """Plays tasks of a split once, as training does for its validation.
@@ -159,11 +169,12 @@ def evaluate_agent(
         seed: of the agent's own draws.
         workers: episodes in flight at once.
         listener: told about the progress.
+        world: processes that share the tasks.
         env_options: further keyword arguments of the environment.
     """
     panel = make_panel(env, [split], episodes=episodes)
     player = Player(agent, "-", "-", env_options=env_options)
-    return evaluate(player, panel, seeds=[seed], workers=workers, listener=listener)
+    return evaluate(player, panel, seeds=[seed], workers=workers, listener=listener, world=world)
 
 
 def evaluate_checkpoint(

@@ -73,6 +73,23 @@ def micro_batches(
         yield batch
 
 
+def shared_micro_batches(
+    samples: Sequence[Sample], rows: Sequence[int], *, token_budget: int, rank: int, size: int
+) -> list[tuple[list[int], bool]]:
+    """Deals rows out to processes and groups those of one of them; see `micro_batches`.
+
+    Every process gets equally many batches of like shape, as they may have to meet in each. One
+    that has fewer goes along with a row that does not count: the second of each pair is then False.
+    """
+    by_length = sorted(rows, key=lambda i: (len(samples[i][0]) + len(samples[i][1]), i))
+    shares = [
+        list(micro_batches(samples, by_length[first::size], token_budget=token_budget))
+        for first in range(size)
+    ]
+    own = [(batch, True) for batch in shares[rank]]
+    return own + [(by_length[:1], False)] * (max(map(len, shares)) - len(own))
+
+
 def reply_logprobs(model: Any, batch: TokenBatch, *, temperature: float) -> tuple[Tensor, Tensor]:
     """Log-probabilities of the reply tokens and those of all tokens there, (B, L) and (B, L, V).
 

@@ -12,9 +12,17 @@ import numpy as np
 from proxmo.config import OptimConfig
 from proxmo.errors import TrainingError
 from proxmo.training.adapters import has_adapters, without_adapters
-from proxmo.training.batching import Sample, TokenBatch, collate, micro_batches, reply_logprobs
+from proxmo.training.batching import (
+    Sample,
+    TokenBatch,
+    collate,
+    reply_logprobs,
+    shared_micro_batches,
+)
+from proxmo.training.distributed import ALONE, World
 from proxmo.training.loss import LossTerms, loss_terms, normaliser, token_entropy, token_weights
 from proxmo.training.schedule import learning_rate
+from proxmo.training.sharding import assembled, copy_weights, piece_of, shard, sharded_copy
 from proxmo.types import Step
 
 if TYPE_CHECKING:
@@ -42,6 +50,8 @@ class Learner:
         temperature: of the sampler; the objective is that of the distribution sampled from.
         pad_id: padding token.
         longest_reply: most tokens of a reply, which the aggregation "constant" divides by.
+        world: the processes that share the work; all make every call, with equal arguments.
+        sharded: each of them holds a piece of what is trained (FSDP2) instead of all of it.
     """
 
     def __init__(
@@ -53,9 +63,17 @@ class Learner:
         temperature: float,
         pad_id: int,
         longest_reply: int = 1,
+        world: World = ALONE,
+        sharded: bool = False,
     ) -> None:
         import torch
 
+        self.world = world
+        self.whole = model
+        if sharded:
+            model = sharded_copy(model)
+            if reference is not None:
+                reference = shard(reference, self.whole.device.type)
         self.model = model
         self.reference = reference
         self.config = config
@@ -67,6 +85,9 @@ class Learner:
         self._copied = [w for w in weights if w.dtype != torch.float32]
         self._copies = [w.detach().to(torch.float32, copy=True) for w in self._copied]
         self._trained = [w for w in weights if w.dtype == torch.float32] + self._copies
+        # What a checkpoint of half precision does not hold.
+        half = sharded and self.whole.dtype != torch.float32
+        self._masters = self._trained if half else self._copies
         self.optimizer = torch.optim.AdamW(
             self._trained, lr=config.lr, weight_decay=config.weight_decay
         )
@@ -75,16 +96,24 @@ class Learner:
         )
 
     @property
+    def sharded(self) -> bool:
+        """Whether each process trains its piece of a copy of the model."""
+        return self.model is not self.whole
+
+    @property
     def anchored(self) -> bool:
         """Whether the update looks at a reference."""
         return self.config.kl_coef > 0 and (self.reference is not None or has_adapters(self.model))
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs besides the weights."""
-        return {
+        """What a resumed run needs besides the weights; where these are sharded, in the first one.
+
+        It does not depend on how many processes there are.
+        """
+        state = {
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
-            "copies": self._copies,
+            "copies": self._masters,
             "skipped": self._skipped,
             # A checkpoint holds them added to the weights, and so not to the bit.
             "adapters": {
@@ -93,16 +122,29 @@ class Learner:
                 if weight.requires_grad and has_adapters(self.model)
             },
         }
+        return assembled(state, keep=self.world.leads) if self.sharded else state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Takes over what `state` returned."""
-        self.optimizer.load_state_dict(state["optimizer"])
+        import torch
+
+        moments = {
+            number: {name: piece_of(value, self._trained[number]) for name, value in one.items()}
+            for number, one in state["optimizer"]["state"].items()
+        }
+        self.optimizer.load_state_dict({**state["optimizer"], "state": moments})
         self.schedule.load_state_dict(state["schedule"])
-        # A run that goes on in another precision has none, or needs none.
-        for copy, saved in zip(self._copies, state["copies"], strict=False):
-            copy.copy_(saved)
         self._skipped = int(state.get("skipped", 0))
-        self.model.load_state_dict(state.get("adapters", {}), strict=False)
+        adapters = state.get("adapters", {})
+        with torch.no_grad():
+            # A run that goes on in another precision has none, or needs none.
+            for master, saved in zip(self._masters, state["copies"], strict=False):
+                master.copy_(piece_of(saved, master))
+            for name, weight in self.model.named_parameters():
+                if name in adapters:
+                    weight.copy_(piece_of(adapters[name], weight))
+        if self.sharded:
+            copy_weights(self.model, self.whole)
 
     def update(
         self, steps: Sequence[Step], advantages: NDArray[np.floating], *, rng: np.random.Generator
@@ -129,6 +171,8 @@ class Learner:
             for _ in range(self.config.epochs):
                 for rows in np.array_split(rng.permutation(len(steps)), parts):
                     rounds.append(self._minibatch(steps, samples, advantages, rows.tolist(), old))
+            if self.sharded:
+                copy_weights(self.model, self.whole)
         return _means(rounds) | {
             "optim/lr": float(self.schedule.get_last_lr()[0]),
             "optim/skipped_updates": float(sum(not np.isfinite(r["grad_norm"]) for r in rounds)),
@@ -138,17 +182,23 @@ class Learner:
         """Log-probabilities of all replies under the present weights."""
         import torch
 
-        found: list[list[float]] = [[] for _ in samples]
-        budget = self.config.micro_batch_tokens
+        found: dict[int, list[float]] = {}
         with torch.no_grad():
-            for chunk in micro_batches(samples, range(len(samples)), token_budget=budget):
+            for chunk, _ in self._passes(samples, range(len(samples))):
                 batch = collate(
                     [samples[i] for i in chunk], pad_id=self.pad_id, device=self.model.device
                 )
                 logprobs, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
                 for i, row in zip(chunk, logprobs.tolist(), strict=True):
                     found[i] = row[: len(samples[i][1])]
-        return found
+        known = {i: row for part in self.world.gather(found) for i, row in part.items()}
+        return [known[i] for i in range(len(samples))]
+
+    def _passes(self, samples: list[Sample], rows: Sequence[int]) -> list[tuple[list[int], bool]]:
+        """This process's micro-batches, and which of them count."""
+        budget = self.config.micro_batch_tokens
+        rank, size = self.world.rank, self.world.size
+        return shared_micro_batches(samples, rows, token_budget=budget, rank=rank, size=size)
 
     def _minibatch(
         self,
@@ -167,19 +217,21 @@ class Learner:
             # out changes nothing but the time (`tokens` still counts its tokens).
             rows = [i for i in rows if advantages[i] != 0.0]
         sums = dict.fromkeys(SUMMED, 0.0)
-        for chunk in micro_batches(samples, rows, token_budget=config.micro_batch_tokens):
+        for chunk, counts in self._passes(samples, rows):
             terms = self._terms(
                 [steps[i] for i in chunk],
                 [samples[i] for i in chunk],
                 advantages[chunk],
                 None if old is None else [old[i] for i in chunk],
             )
-            (terms.total(config.kl_coef, config.entropy_coef) / whole).backward()
+            loss = terms.total(config.kl_coef, config.entropy_coef) / whole
+            (loss if counts else 0.0 * loss).backward()
             self._collect_gradients()
-            for name in SUMMED:
+            for name in SUMMED if counts else ():
                 sums[name] += getattr(terms, name).item()
+        self.world.add_gradients(self._trained)
         trained = sum(len(samples[i][1]) for i in rows)
-        return sums | {
+        return self.world.totals(sums) | {
             "whole": whole,
             "tokens": tokens,
             "trained": trained,
@@ -242,7 +294,8 @@ class Learner:
         """Clips, steps, and returns the norm before clipping; a gradient of nan is not applied."""
         import torch
 
-        norm = float(torch.nn.utils.clip_grad_norm_(self._trained, self.config.max_grad_norm))
+        total = torch.nn.utils.clip_grad_norm_(self._trained, self.config.max_grad_norm)
+        norm = float(assembled(total, keep=True) if self.sharded else total)
         self._skipped = 0 if np.isfinite(norm) else self._skipped + 1
         if self._skipped >= self.config.max_skipped:
             raise TrainingError(

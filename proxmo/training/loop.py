@@ -28,13 +28,14 @@ from proxmo.policies.transformers import check_context
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
+from proxmo.training.distributed import ALONE, World
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model, load_trained
 from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
 from proxmo.training.request import check_request, credit_options
 from proxmo.training.rollouts import Rollouts
-from proxmo.training.run_directory import RunDirectory
+from proxmo.training.run_directory import FollowedRun, RunDirectory
 from proxmo.training.sampler import PROBES, Sampler
 from proxmo.types import Batch
 
@@ -67,6 +68,8 @@ class Trainer:
         listener: told about phases, iterations and evaluations.
         minutes: stop (and save) before an iteration that would begin later than this; None for no
             limit.
+        world: the processes that train together, each with a trainer of equal arguments; the first
+            one reports and writes the run.
 
     Raises:
         UsageError: unknown environment or method, or a run directory that is in use; see
@@ -82,9 +85,11 @@ class Trainer:
         resume: bool = False,
         listener: Listener | None = None,
         minutes: float | None = None,
+        world: World = ALONE,
     ) -> None:
         self.config = config
-        self.listener = listener or Listener()
+        self.world = world
+        self.listener = (listener if world.leads else None) or Listener()
         self.deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
         self._stop = False
         # Whatever can be wrong with the request is found before anything is written or computed.
@@ -94,7 +99,9 @@ class Trainer:
         self.tasks = proxmo_envs.task_set(
             config.env.id, config.env.split, config.env.data, **config.env.kwargs
         )
-        self.directory = RunDirectory(out, config, resume=resume)
+        self.directory = (
+            RunDirectory(out, config, resume=resume) if world.leads else FollowedRun(out, config)
+        )
         self.resume = resume
         self.iteration = 0
 
@@ -113,19 +120,20 @@ class Trainer:
                 self._evaluate()
             metrics = self._train(total)
             # Also where a run was stopped in its last iteration and is resumed only for this.
-            if not self._stop and self.directory.evaluations()[-1][0] != self.iteration:
+            measured = self.directory.evaluations()[-1][0] == self.iteration
+            if not measured and not self.world.any(self._stop):
                 self._evaluate()
             if self._saved != self.iteration:
                 self._save()
-        measured = self.directory.evaluations()
+        evaluations = self.directory.evaluations()
         return Run(
             path=self.directory.path,
             iterations_done=self.iteration,
-            finished=self.iteration >= total and measured[-1][0] == self.iteration,
+            finished=self.iteration >= total and evaluations[-1][0] == self.iteration,
             checkpoint=self.directory.checkpoint_path(self.iteration),
             metrics=metrics,
-            before=measured[0][1],
-            after=measured[-1][1] if len(measured) > 1 else None,
+            before=evaluations[0][1],
+            after=evaluations[-1][1] if len(evaluations) > 1 else None,
         )
 
     def _warm_start_phase(self, name: str, **details: Any) -> None:
@@ -151,13 +159,15 @@ class Trainer:
         return metrics
 
     def _must_stop(self) -> bool:
-        return self._stop or (self.deadline is not None and time.monotonic() > self.deadline)
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        return self.world.any(self._stop or late)
 
     def _prepare(self) -> None:
         """Loads model, reference and optimiser: the first ones, or those of the last checkpoint."""
         config = self.config
         saved = latest_checkpoint(self.directory.path) if self.resume else None
-        source = initial_model(config, self.directory, self._warm_start_phase)
+        with self.world.one_first():
+            source = initial_model(config, self.directory, self._warm_start_phase)
         self.listener.phase("loading model", text=source if saved is None else str(saved.path))
         self.model, self.tokenizer, reference = load_trained(
             config, source, None if saved is None else str(saved.path)
@@ -174,17 +184,24 @@ class Trainer:
             temperature=config.sampling.temperature,
             pad_id=self.tokenizer.pad_token_id,
             longest_reply=config.sampling.max_new_tokens,
+            world=self.world,
+            sharded=self.world.size > 1 and config.model.parallel == "fsdp",
         )
         self.directory.create()
         if config.model.name == EMBEDDED:
             self.directory.keep_initial(Path(source))
         if saved is not None:
-            self.learner.load_state(self.directory.load_state(saved.path))
+            shared = self.world.size > 1
+            self.learner.load_state(self.directory.load_state(saved.path, shared=shared))
             self.iteration = saved.iteration
         self._saved = None if saved is None else saved.iteration
         self.directory.truncate_after(-1 if saved is None else self.iteration)
         self.sampler = Sampler(
-            config, self.model, self.tokenizer, source if saved is None else str(saved.path)
+            config,
+            self.model,
+            self.tokenizer,
+            source if saved is None else str(saved.path),
+            self.world,
         )
         self.sampler.policy.weight_version = self.iteration
         self.builder = PromptBuilder(config.prompt, self.tokenizer)
@@ -194,6 +211,7 @@ class Trainer:
             self.pool,
             self._agent(config.sampling.temperature),
             lambda done, total: self.listener.phase("rollout", done=done, total=total),
+            self.world,
         )
 
     def _agent(self, temperature: float) -> LanguageAgent:
@@ -236,7 +254,8 @@ class Trainer:
         metrics = rollout_metrics(episodes) | rollout.metrics | dict(assigned.diagnostics)
         metrics |= self.learner.update(
             batch.steps,
-            np.asarray(assigned.advantage),
+            # They must go along with the same steps, and on a GPU a zero may be none elsewhere.
+            self.world.told(np.asarray(assigned.advantage)),
             rng=np.random.default_rng((config.seed, UPDATE, self.iteration)),
         )
         trained = time.monotonic()
@@ -280,21 +299,25 @@ class Trainer:
             episodes=self.config.eval.episodes,
             seed=self.config.seed,
             listener=self.listener,
+            world=self.world,
         )
         self.directory.record_evaluation(self.iteration, evaluation)
         self.listener.evaluation(evaluation.to_json())
 
     def _save(self) -> None:
         self.listener.phase("saving", text=f"step_{self.iteration}")
+        state = self.learner.state()
+        self._saved = self.iteration
+        if not self.world.leads:
+            return
         save_checkpoint(
             self.directory.path / "checkpoints",
             self.iteration,
             model=self.model,
             tokenizer=self.tokenizer,
             settings=self.directory.settings(),
-            state=self.learner.state(),
+            state=state,
         )
-        self._saved = self.iteration
         prune_checkpoints(
             self.directory.path,
             keep=self.config.checkpoint.keep,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from proxmo.errors import RolloutError
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.rollout.resampling import replace_flat_groups
+from proxmo.training.distributed import ALONE, World
 from proxmo.types import Episode
 from proxmo_envs import TaskSet
 
@@ -32,12 +34,16 @@ class Played:
 class Rollouts:
     """Plays the episodes of an iteration; equal seeds, weights and tasks give equal episodes.
 
+    Of several processes each plays whole groups, and all get all episodes. They are the same for
+    any number of processes above one, as every decision then has a seed of its own.
+
     Args:
         config: of the run.
         tasks: what is trained on.
         pool: where environments come from.
         agent: who plays.
-        progress: called with (episodes ended, episodes in all).
+        progress: called with (episodes ended, episodes in all), of this process.
+        world: the processes that play together.
     """
 
     def __init__(
@@ -47,8 +53,11 @@ class Rollouts:
         pool: EnvPool,
         agent: LanguageAgent,
         progress: Callable[[int, int], None],
+        world: World = ALONE,
     ) -> None:
         self.config = config
+        # Of its own, as they may be played beside the training.
+        self.world = world.channel()
         self.tasks = tasks
         self.agent = agent
         self.progress = progress
@@ -99,23 +108,34 @@ class Rollouts:
         asked_before, replayed_before = self.agent.sampled_tokens, self.collector.replayed
 
         def play(tasks: int, again: int) -> list[Episode]:
-            return self.collector.play(
+            members = range(config.group_size)
+            others = [(g, m) for g in range(tasks) if not self.world.owns(g) for m in members]
+            own = self.collector.play(
                 [task.task_id for task in self.tasks.sample(rng, tasks)],
                 group_size=config.group_size,
                 seed=(*seed, again) if again else seed,
                 max_live=config.max_live,
+                own_seeds=self.world.size > 1,
+                done=frozenset(others),
                 progress=progress,
             )
+            parts = self.world.gather(own)
+            return sorted(chain.from_iterable(parts), key=lambda e: (e.group, e.member))
 
         episodes, fresh = replace_flat_groups(play(config.tasks, 0), play, rounds=config.resample)
         kept = sum(len(s.response_ids) for e in episodes for s in e.steps)
-        sampled = self.agent.sampled_tokens - asked_before
+        totals = self.world.totals(
+            {
+                "sampled": self.agent.sampled_tokens - asked_before,
+                "replayed": self.collector.replayed - replayed_before,
+            }
+        )
         return Played(
             episodes,
             {
                 # Of the tokens sampled, those in the iteration's episodes.
-                "rollout/efficiency": kept / max(sampled, 1),
-                "rollout/replayed_episodes": float(self.collector.replayed - replayed_before),
+                "rollout/efficiency": kept / max(totals["sampled"], 1),
+                "rollout/replayed_episodes": float(totals["replayed"]),
                 "rollout/resampled_groups": float(fresh),
             },
         )

@@ -131,13 +131,16 @@ class RunDirectory:
         """Where the checkpoint of an iteration is."""
         return self.path / "checkpoints" / f"step_{iteration}"
 
-    def load_state(self, checkpoint: Path) -> dict[str, Any]:
-        """Loads the trainer's state beside a checkpoint's weights."""
+    def load_state(self, checkpoint: Path, *, shared: bool = False) -> dict[str, Any]:
+        """Loads the trainer's state beside a checkpoint's weights.
+
+        With `shared` the file is mapped: processes that each take a piece hold it once together.
+        """
         import torch
 
         try:
             state: dict[str, Any] = torch.load(
-                checkpoint / STATE_FILE, map_location="cpu", weights_only=True
+                checkpoint / STATE_FILE, map_location="cpu", weights_only=True, mmap=shared
             )
         except (OSError, EOFError, RuntimeError, ValueError, UnpicklingError) as cause:
             raise CheckpointError(
@@ -194,6 +197,47 @@ class RunDirectory:
             return []
         # What follows the last newline was being written when the process died.
         return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+class FollowedRun(RunDirectory):
+    """The directory as all processes of a run but the first have it: they write nothing.
+
+    Args:
+        path: where it is.
+        config: configuration of the run.
+    """
+
+    def __init__(self, path: Path, config: Config) -> None:
+        self.path = path
+        self.config = config
+        self.initial = path / "initial_model"
+        self._evaluations: list[tuple[int, Evaluation]] = []
+
+    def create(self) -> None:
+        """Left to the first process."""
+
+    def __exit__(self, *_: object) -> None:
+        """There is nothing to give back."""
+
+    def keep_initial(self, source: Path) -> None:
+        """Left to the first process."""
+
+    def truncate_after(self, iteration: int) -> None:
+        """Takes note of the evaluations that stay, wherever the first process is in doing so."""
+        self._evaluations = [one for one in super().evaluations() if one[0] <= iteration]
+
+    def record_iteration(
+        self, iteration: int, metrics: dict[str, float], episodes: Sequence[Episode], credit: Credit
+    ) -> None:
+        """Left to the first process."""
+
+    def record_evaluation(self, iteration: int, evaluation: Evaluation) -> None:
+        """Takes note of an evaluation."""
+        self._evaluations.append((iteration, evaluation))
+
+    def evaluations(self) -> list[tuple[int, Evaluation]]:
+        """All evaluations so far, as the first process has them."""
+        return list(self._evaluations)
 
 
 def _episode_rows(episodes: Sequence[Episode], credit: Credit) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from proxmo.policies.base import Policy
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids
 from proxmo.training.adapters import export_model
 from proxmo.training.batching import Sample, collate, reply_logprobs
+from proxmo.training.distributed import ALONE, World
 
 # Prompts and reply tokens that are compared after an update.
 PROBES = 4
@@ -26,6 +27,8 @@ TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
 
 class SleepingPolicy(Policy, Protocol):
     """A policy with weights of its own."""
+
+    weight_version: int
 
     def load_weights(self, directory: Path, version: int) -> None:
         """Takes over the weights of a directory of safetensors."""
@@ -52,13 +55,17 @@ class Sampler:
         model: what is trained.
         tokenizer: its tokenizer.
         source: directory or hub id the model was loaded from; a vLLM engine starts with it.
+        world: the processes that sample together, with an engine each or all with one server.
 
     Raises:
         RolloutError: the engine does not start.
         MissingDependencyError: it is not installed.
     """
 
-    def __init__(self, config: Config, model: Any, tokenizer: Any, source: str) -> None:
+    def __init__(
+        self, config: Config, model: Any, tokenizer: Any, source: str, world: World = ALONE
+    ) -> None:
+        self.world = world
         self.model = model
         self.config = config
         self.temperature = config.sampling.temperature
@@ -88,13 +95,23 @@ class Sampler:
         else:
             if self.config.rollout.lag == 0:
                 self._remote.wake()
-            shared = Path("/dev/shm")
-            with tempfile.TemporaryDirectory(
-                prefix="proxmo-weights-", dir=shared if os.access(shared, os.W_OK) else None
-            ) as directory:
-                export_model(self.model, Path(directory))
-                self._remote.load_weights(Path(directory), version)
-        return {"rollout/sync_gap": self.check(version, probes)}
+            self._hand_over(self._remote, version)
+        return {"rollout/sync_gap": max(self.world.gather(self.check(version, probes)))}
+
+    def _hand_over(self, policy: SleepingPolicy, version: int) -> None:
+        """The first process writes the weights, and every engine reads them."""
+        shared = Path("/dev/shm")
+        with tempfile.TemporaryDirectory(
+            prefix="proxmo-weights-", dir=shared if os.access(shared, os.W_OK) else None
+        ) as own:
+            if self.world.leads:
+                export_model(self.model, Path(own))
+            directory = Path(self.world.told(own))
+            if self.world.leads or self.config.rollout.engine != "vllm-server":
+                policy.load_weights(directory, version)
+            else:
+                policy.weight_version = version
+            self.world.gather(None)  # until all have read
 
     def check(self, version: int, probes: Sequence[Sequence[int]]) -> float:
         """Mean gap of the log-probabilities of a few sampled tokens; see `update`."""
