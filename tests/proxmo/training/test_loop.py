@@ -408,8 +408,8 @@ def test_a_checkpoint_is_evaluated_with_the_world_and_the_prompt_it_was_trained_
     uninterrupted: Run,
 ):
     # The seed of the draws alone is the caller's: five is that of the run.
-    assert proxmo.evaluate(uninterrupted.checkpoint, seed=5) == uninterrupted.after
-    assert proxmo.evaluate(uninterrupted.path, seed=5) == uninterrupted.after
+    assert proxmo.evaluate(uninterrupted.checkpoint, seeds=[5]) == uninterrupted.after
+    assert proxmo.evaluate(uninterrupted.path, seeds=[5]) == uninterrupted.after
 
 
 def test_broken_tasks_are_counted_and_training_goes_on(model: Path, tmp_path: Path):
