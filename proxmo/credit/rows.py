@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.credit.checks import check_copies, check_lengths, check_success, check_values
+from proxmo.credit.numbering import number
 from proxmo.credit.returns import step_returns
 from proxmo.credit.statistics import group_sum
 from proxmo.errors import ConfigError, DataError
@@ -155,9 +156,8 @@ def _codes(name: str, ids: Any) -> Ints:
         return np.unique(_numbers(name, ids), return_inverse=True)[1].astype(np.int64)
     if isinstance(ids, np.ndarray):
         ids = ids.tolist()
-    seen: dict[Hashable, int] = {}
     try:
-        codes = np.array([seen.setdefault(one, len(seen)) for one in ids], np.int64)
+        codes, seen = number(ids)
     except TypeError as error:
         raise DataError(f"{name} has {error}; expected one hashable id per step") from error
     odd = next((one for one in seen if one != one), None)

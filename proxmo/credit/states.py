@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from proxmo.credit.numbering import number
 from proxmo.credit.rows import States
 from proxmo.errors import ConfigError, DataError
 
@@ -58,10 +59,9 @@ def collapse(state: States, pool: Ints) -> Nodes:
     if isinstance(state, np.ndarray):
         code = _codes_of_vectors(state)
     else:
-        seen: dict[str, int] = {}
-        code = np.array([seen.setdefault(text, len(seen)) for text in state], np.int64)
-        odd = next((one for one in seen if not isinstance(one, str)), None)
-        if odd is not None or None in seen:
+        code, texts = number(state)
+        odd = next((one for one in texts if not isinstance(one, str)), None)
+        if odd is not None or None in texts:
             raise DataError(f"an observation is {odd!r}; expected strings or an array of numbers")
     if not len(code):
         empty = np.zeros(0, np.int64)
