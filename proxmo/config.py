@@ -35,7 +35,7 @@ class ModelConfig:
     # Rank of LoRA adapters (peft); 0 trains every weight.
     lora_rank: int = 0
     # Scale of the adapters: alpha / rank times their product is added.
-    lora_alpha: float = 32.0
+    lora_alpha: int = 32
     # Load the base in 4 bits (QLoRA, bitsandbytes on cuda); needs lora_rank.
     load_in_4bit: bool = False
     # Recompute activations in the backward pass: less memory, about a third more time.

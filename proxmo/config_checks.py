@@ -18,7 +18,7 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
     "sampling.temperature": (0, False, None),
     "sampling.max_new_tokens": (1, True, None),
     "model.lora_rank": (0, True, None),
-    "model.lora_alpha": (0, False, None),
+    "model.lora_alpha": (1, True, None),
     "rollout.tasks": (1, True, None),
     "rollout.group_size": (1, True, None),
     "rollout.invalid_penalty": (0, True, None),

@@ -41,7 +41,7 @@ def add_adapters(model: Any, config: ModelConfig, seed: int) -> Any:
             model,
             LoraConfig(
                 r=config.lora_rank,
-                lora_alpha=config.lora_alpha,  # type: ignore[arg-type]  any number will do
+                lora_alpha=config.lora_alpha,
                 lora_dropout=0.0,
                 target_modules="all-linear",
                 task_type="CAUSAL_LM",
@@ -86,9 +86,10 @@ def merged_weights(model: Any) -> dict[str, Tensor]:
         if ".lora_" not in name
     }
     with torch.no_grad():
-        for path, layer in model.named_modules():
-            if not isinstance(layer, LoraLayer):
-                continue
+        layers: list[tuple[str, Any]] = [
+            (path, layer) for path, layer in model.named_modules() if isinstance(layer, LoraLayer)
+        ]
+        for path, layer in layers:
             name = path.removeprefix(_WRAPPER) + ".weight"
             for adapter in layer.active_adapters:
                 delta = layer.get_delta_weight(adapter)
