@@ -2,6 +2,7 @@
 #
 #   docker build -t proxmo .
 #   docker run --rm -it -v proxmo:/home/proxmo proxmo train --env ALFWorld-v0
+#   docker run --rm -p 3000:3000 proxmo webshop serve --host 0.0.0.0
 #
 # Runs and the cached warm start live in /home/proxmo; the volume keeps them. PyPI's torch for Linux
 # carries CUDA: to leave out several GB that a CPU has no use for, name PyTorch's index of CPU wheels with
@@ -18,7 +19,7 @@ WORKDIR /src
 COPY pyproject.toml setup.py constraints.txt LICENSE ./
 ARG PIP_EXTRA_INDEX_URL
 RUN mkdir cli && touch README.md cli/__init__.py \
-    && pip install --no-cache-dir -c constraints.txt ".[cpu]" \
+    && pip install --no-cache-dir -c constraints.txt ".[cpu,api,webshop]" \
     && pip uninstall --yes proxmo
 
 COPY . .
