@@ -49,7 +49,8 @@ class ModelConfig:
 class PromptConfig:
     """How an observation becomes a prompt and a reply becomes an action."""
 
-    # "think": <think>...</think><action>...</action>; "terse": the reply is the action.
+    # "think": <think>...</think><action>...</action>; "terse": the reply is the action;
+    # "bare": as terse, and the possible actions are not listed.
     style: str = "think"
     # How many past (observation, action) pairs the prompt shows; 0 shows none.
     history: int = 2

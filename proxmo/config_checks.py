@@ -54,7 +54,7 @@ _RANGES: dict[str, tuple[float, bool, float | None]] = {
 _CHOICES = {
     "model.dtype": ("auto", "float32", "bfloat16"),
     "model.parallel": ("data", "fsdp"),
-    "prompt.style": ("think", "terse"),
+    "prompt.style": ("think", "terse", "bare"),
     "optim.lr_schedule": ("constant", "linear", "cosine"),
     "optim.kl_estimator": ("k1", "k2", "k3"),
     "optim.aggregation": ("token", "sequence", "constant"),

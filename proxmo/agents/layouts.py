@@ -41,10 +41,10 @@ _BANNER = re.compile(r"^[ \t]*-=.*=-[ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How one style writes a view; `hidden` actions are not offered, but still accepted."""
+    """How one style writes a view; `hidden` actions (None: all) are not offered, but accepted."""
 
     render: Callable[[View], str]
-    hidden: frozenset[str]
+    hidden: frozenset[str] | None
     one_line: bool
 
     def tidy(self, observation: str, task: str) -> str:
@@ -113,6 +113,8 @@ LAYOUTS = {
     "think": Layout(think_text, hidden=frozenset({"help"}), one_line=False),
     # `examine` stays: one line each names the place the agent is at and the thing it holds.
     "terse": Layout(terse_text, hidden=frozenset({"help", "look", "inventory"}), one_line=True),
+    # For worlds whose observations show what can be done: half of a page would be said twice.
+    "bare": Layout(terse_text, hidden=None, one_line=True),
 }
 
 
@@ -144,4 +146,6 @@ def _keep_parts_apart(match: re.Match[str]) -> str:
 
 def shown_actions(admissible: Sequence[str], layout: Layout) -> tuple[str, ...]:
     """Leaves out what the layout does not offer."""
+    if layout.hidden is None:
+        return ()
     return tuple(action for action in admissible if action not in layout.hidden)

@@ -15,8 +15,8 @@ with "Observation:", because it is the world's part and not the model's. In what
 one line begins with "Action:", and the rest of that line is the action. In a reply that was cut by
 the length limit, the line has to be ended.
 
-Style "terse": the whole reply, stripped, is the action; it is one line, and the model has to end it
-by itself.
+Styles "terse" and "bare": the whole reply, stripped, is the action; it is one line, and the model
+has to end it by itself.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def parse_action(
         admissible: The actions on offer; None or empty when they are not known, and then every
             well-formed action is valid. `<...>` inside an entry is a blank that any text fills.
         finish_reason: "length" when the reply was cut; anything else counts as ended by the model.
-        style: "think", "terse" or "react", as in `PromptConfig.style`.
+        style: "think", "terse", "bare" or "react", as in `PromptConfig.style`.
 
     Returns:
         `action` is set for the reasons OK and NOT_ADMISSIBLE only: an action that is not on offer
@@ -130,6 +130,7 @@ def _from_thought_and_action(text: str, cut: bool) -> str | ParseReason:
 _READERS: dict[str, Callable[[str, bool], str | ParseReason]] = {
     "think": _from_tags,
     "terse": _from_line,
+    "bare": _from_line,
     "react": _from_thought_and_action,
 }
 

@@ -43,7 +43,7 @@ class Difficulty:
         asked: attributes of a wish.
         options: most options of a product.
         values: values of an option.
-        wished: share of products that somebody wishes for.
+        wished: share of products that somebody wishes for, of those that are not overpriced.
         wordy: full texts, makers and ids; otherwise a few words and numbers.
     """
 
@@ -142,7 +142,7 @@ def _other_choices(design: Design, settings: Difficulty, draws: Draws) -> Design
 
 def _dearer(design: Design, settings: Difficulty, draws: Draws) -> Design:
     """Put it above any limit that a wish for the first one can have (40 dollars more at most)."""
-    return replace(design, price=design.price + 41 + int(draws.uniform() * 9))
+    return replace(design, price=design.price + 41 + int(draws.uniform() * 9), overpriced=True)
 
 
 _CHANGES: Final = (_other_attribute, _other_attribute, _other_maker, _other_choices, _dearer)
@@ -186,7 +186,7 @@ def _entry(design: Design, asin: str, settings: Difficulty, draws: Draws) -> Ent
         purchase_price=bought,
         options=design.options,
     )
-    if draws.uniform() >= settings.wished:
+    if design.overpriced or draws.uniform() >= settings.wished:
         return Entry(product)
     return Entry(product, _synthetic(design, settings, draws), (_human(design, settings, draws),))
 

@@ -73,6 +73,7 @@ class Design:
         attributes: what it is or has, most striking first.
         options: option name -> values on offer.
         price: in dollars, of the cheapest choice.
+        overpriced: dearer than its twin, so that nobody wishes for it.
     """
 
     kind: Kind
@@ -82,6 +83,7 @@ class Design:
     attributes: tuple[str, ...]
     options: Mapping[str, tuple[str, ...]]
     price: float
+    overpriced: bool = False
 
 
 def title(design: Design, draws: Draws) -> str:
