@@ -3,6 +3,8 @@
 import numpy as np
 
 from proxmo import credit
+from proxmo.credit.embeddings import tfidf
+from proxmo.credit.proxmo_released import fitted_to_batch
 from tests.proxmo.credit.batches import single_steps
 
 
@@ -20,18 +22,27 @@ def test_long_episodes_weigh_more_and_their_mean_is_the_success_rate():
     )
     found = credit.assign("proxmo-released", **batch).episode_advantage
     np.testing.assert_allclose(found, [0.250053] * 3 + [-0.737268], atol=1e-5)
+    # The paper's mean is 1/2, and so is p: w = 1.00338 and 0.99662.
+    ours = credit.assign("proxmo", **batch, norm="mean").episode_advantage
+    np.testing.assert_allclose(ours, [0.501690] * 3 + [-0.498310], atol=1e-5)
 
 
 def test_a_large_reward_saturates_the_success_rate():
     # Two wins of eight pay 10: the mean 2.5, cut to 1, says that every episode succeeds.
     batch = single_steps([10.0, 10.0] + [0.0] * 6)
-    found = credit.assign("proxmo-released", **batch).episode_advantage
-    np.testing.assert_allclose(found, [7.5] * 2 + [-2.5 * 0.95] * 6, atol=1e-5)
+    found = credit.assign("proxmo-released", **batch)
+    np.testing.assert_allclose(found.episode_advantage, [7.5] * 2 + [-2.5 * 0.95] * 6, atol=1e-5)
+    np.testing.assert_allclose(found.modulation, [1.0] * 2 + [0.95] * 6)
+    # The paper's p is 1/4; 7.5 and -2.5 are divided by the deviation sqrt(150 / 7).
+    ours = credit.assign("proxmo", **batch)
+    np.testing.assert_allclose(ours.modulation, [1.01698] * 2 + [0.99979] * 6, atol=1e-5)
+    np.testing.assert_allclose(ours.episode_advantage, [1.6477] * 2 + [-0.5399] * 6, atol=5e-5)
 
 
 def test_a_group_of_one_step_keeps_its_raw_reward():
     found = credit.assign("proxmo-released", **single_steps([10.0]), modulation=False)
     assert found.episode_advantage.tolist() == [10.0]
+    assert credit.assign("proxmo", **single_steps([10.0])).advantage.tolist() == [0.0]
 
 
 def test_numbered_places_coincide_and_other_tasks_change_the_weights():
@@ -41,4 +52,14 @@ def test_numbered_places_coincide_and_other_tasks_change_the_weights():
     batch = single_steps([1.0, 0.0, 0.0], group=[0, 0, 1], state=["red mug", "red cup", "red"])
     alone = credit.assign("proxmo-released", **{k: v[:2] for k, v in batch.items()})
     among = credit.assign("proxmo-released", **batch)
-    assert alone.step_advantage[0] > 1.5 * among.step_advantage[0]
+    np.testing.assert_allclose(alone.step_advantage[0], 0.00131, atol=1e-5)
+    np.testing.assert_allclose(among.step_advantage[0], 0.00060, atol=1e-5)
+    ours = credit.assign("proxmo", **batch)
+    np.testing.assert_allclose(ours.step_advantage[0], 0.00131, atol=1e-5)
+
+
+def test_the_places_of_the_page_are_told_apart_by_the_paper_only():
+    places = [f"You arrive at drawer {one}. The drawer {one} is closed." for one in (1, 2)]
+    ours, released = tfidf(places), fitted_to_batch(places)(places)
+    np.testing.assert_allclose(ours[0] @ ours[1], 0.559, atol=5e-4)
+    np.testing.assert_allclose(released[0] @ released[1], 1.0, atol=1e-6)
