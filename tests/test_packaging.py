@@ -23,8 +23,28 @@ else:
     import tomli as tomllib
 
 # Directory in the checkout -> import name.
-IMPORT_NAMES = {"proxmo": "proxmo", "proxmo_envs": "proxmo_envs", "cli": "proxmo_cli"}
-EXTRAS = {"cpu", "gpu", "vllm", "api", "embed", "track", "verl", "trl", "test", "dev"}
+IMPORT_NAMES = {
+    "proxmo": "proxmo",
+    "proxmo_envs": "proxmo_envs",
+    "webshop_server": "webshop_server",
+    "cli": "proxmo_cli",
+}
+# What an installation holds besides modules: presets, examples, pages.
+SUFFIXES = {".py", ".toml", ".txt", ".html", ".css", ".svg"}
+EXTRAS = {
+    "cpu",
+    "gpu",
+    "vllm",
+    "api",
+    "embed",
+    "lora",
+    "track",
+    "trl",
+    "verl",
+    "webshop",
+    "test",
+    "dev",
+}
 BUILD = (
     "import sys; from setuptools import build_meta; getattr(build_meta, sys.argv[1])(sys.argv[2])"
 )
@@ -42,8 +62,8 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
 def imported_from(cwd: Path, **environment: str) -> list[Path]:
     """The files that Python imports the packages from."""
     code = (
-        "import proxmo, proxmo_envs, proxmo_cli.main as m\n"
-        "for module in (proxmo, proxmo_envs, m): print(module.__file__)"
+        "import proxmo, proxmo_envs, webshop_server, proxmo_cli.main as m\n"
+        "for module in (proxmo, proxmo_envs, webshop_server, m): print(module.__file__)"
     )
     lines = run(sys.executable, "-c", code, cwd=cwd, **environment).splitlines()
     return [Path(line) for line in lines]
@@ -55,7 +75,7 @@ def source_files(repository: Path) -> set[str]:
     for directory, name in IMPORT_NAMES.items():
         root = repository / directory
         for path in root.rglob("*"):
-            if path.suffix in {".py", ".toml", ".txt"} or path.name == "py.typed":
+            if path.suffix in SUFFIXES or path.name == "py.typed":
                 found.add(f"{name}/{path.relative_to(root).as_posix()}")
     return found
 

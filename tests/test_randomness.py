@@ -31,7 +31,7 @@ def calls_on_shared_state(source: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("package", ["proxmo", "proxmo_envs", "cli"])
+@pytest.mark.parametrize("package", ["proxmo", "proxmo_envs", "webshop_server", "cli"])
 def test_no_package_touches_the_random_state_of_the_process(package: str, repository: Path):
     files = sorted((repository / package).rglob("*.py"))
     assert files
