@@ -20,10 +20,10 @@ _BRIEF = 70
 def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableType]:
     """What an iteration's credit was: facts, groups, the steps furthest from their baseline."""
     facts = {"iteration": str(overview.iteration), "method": _method(overview)}
+    values = {name.removeprefix("credit/"): one for name, one in overview.diagnostics.items()}
+    # The groups below show the success rates one by one.
     facts |= {
-        name.removeprefix("credit/"): f"{value:.4g}"
-        for name, value in overview.diagnostics.items()
-        if not name.startswith("credit/success_rate_")
+        name: f"{one:.4g}" for name, one in values.items() if not name.startswith("success_rate_")
     }
     yield _facts(facts | _notes(overview.notes))
     words = ("task id", "task")
