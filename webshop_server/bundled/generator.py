@@ -29,7 +29,7 @@ _FAMILY: Final = (1, 1, 2, 3, 4)
 _PRICED_AS_RANGE: Final = 0.3
 _CENTS: Final = (0.0, 0.49, 0.5, 0.95, 0.99)
 # How often a request in free words names a value of an option.
-_OPTION_ASKED: Final = 0.8
+_OPTION_ASKED: Final = 0.9
 _ASIN_LETTERS: Final = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 
 
@@ -59,7 +59,7 @@ class Difficulty:
 SETTINGS: Final = {
     "tiny": Difficulty(900, (2, 2), (2, 2), 1, (4, 6), 1.0, wordy=False),
     "small": Difficulty(300, (4, 6), (1, 2), 1, (2, 4), 0.6),
-    "default": Difficulty(3000, (5, 8), (1, 3), 3, (2, 6), 0.4),
+    "default": Difficulty(3000, (5, 8), (2, 3), 3, (2, 6), 0.4),
 }
 DIFFICULTIES: Final = tuple(SETTINGS)
 
