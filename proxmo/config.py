@@ -154,6 +154,11 @@ class OptimConfig:
     minibatches: int = 1
     # Passes over the batch.
     epochs: int = 1
+    # Value head of `ppo` and `gae`: AdamW rate, passes over the batch, and how far an estimate may
+    # move in one iteration.
+    value_lr: float = 1e-3
+    value_epochs: int = 10
+    value_clip: float = 0.2
     # Updates in a row without a finite gradient, after which a run stops.
     max_skipped: int = 5
     # Tokens (padding included) in one forward-backward pass.

@@ -28,6 +28,7 @@ from proxmo.policies.transformers import check_context
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
+from proxmo.training.critic import Critic, needs_values
 from proxmo.training.distributed import ALONE, World
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
@@ -187,12 +188,20 @@ class Trainer:
             world=self.world,
             sharded=self.world.size > 1 and config.model.parallel == "fsdp",
         )
+        self.critic = (
+            Critic(self.model, config.optim, pad_id=self.tokenizer.pad_token_id, seed=config.seed)
+            if needs_values(config.credit.method)
+            else None
+        )
         self.directory.create()
         if config.model.name == EMBEDDED:
             self.directory.keep_initial(Path(source))
         if saved is not None:
             shared = self.world.size > 1
-            self.learner.load_state(self.directory.load_state(saved.path, shared=shared))
+            state = self.directory.load_state(saved.path, shared=shared)
+            self.learner.load_state(state)
+            if self.critic is not None:
+                self.critic.load_state(state["critic"])
             self.iteration = saved.iteration
         self._saved = None if saved is None else saved.iteration
         self.directory.truncate_after(-1 if saved is None else self.iteration)
@@ -240,6 +249,9 @@ class Trainer:
                 f"no episode of iteration {self.iteration + 1} can be learned from: "
                 f"{'; '.join(causes)}"
             )
+        values = None
+        if self.critic is not None:
+            values = self.critic.values([step.prompt_ids for step in batch.steps])
         assigned = credit.assign(
             config.credit.method,
             group=batch.group,
@@ -249,6 +261,7 @@ class Trainer:
             success=batch.success,
             state=self._states(batch),
             **self._credit_options,
+            **({} if values is None else {"value": values}),
         )
         credited = time.monotonic()
         metrics = rollout_metrics(episodes) | rollout.metrics | dict(assigned.diagnostics)
@@ -258,6 +271,8 @@ class Trainer:
             self.world.told(np.asarray(assigned.advantage)),
             rng=np.random.default_rng((config.seed, UPDATE, self.iteration)),
         )
+        if self.critic is not None and values is not None:
+            metrics |= self.critic.update(batch, values, self._credit_options)
         trained = time.monotonic()
         self.rollouts.wait()
         waited = time.monotonic()
@@ -307,6 +322,8 @@ class Trainer:
     def _save(self) -> None:
         self.listener.phase("saving", text=f"step_{self.iteration}")
         state = self.learner.state()
+        if self.critic is not None:
+            state["critic"] = self.critic.state()
         self._saved = self.iteration
         if not self.world.leads:
             return

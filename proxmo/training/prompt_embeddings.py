@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,14 @@ def needs_policy(options: Mapping[str, Any]) -> bool:
 
 
 def prompt_embeddings(
-    model: Any, prompts: Sequence[Sequence[int]], *, pad_id: int, token_budget: int
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    *,
+    pad_id: int,
+    token_budget: int,
+    pool: Literal["mean", "last"] = "mean",
 ) -> NDArray[np.float32]:
-    """Mean over the prompt's tokens of the last hidden states, without a gradient.
+    """The last hidden states of a prompt, their mean or that of its last token, without a gradient.
 
     Equal prompts are read once. The output head is not run: only its input is wanted.
 
@@ -28,6 +33,7 @@ def prompt_embeddings(
         prompts: token ids of S prompts, none empty.
         pad_id: padding token.
         token_budget: most tokens (padding included) in one forward pass.
+        pool: "mean" over the tokens, or "last".
 
     Returns:
         (S, D), D the width of the model.
@@ -38,18 +44,23 @@ def prompt_embeddings(
     place = {prompt: row for row, prompt in enumerate(distinct)}
     samples: list[Sample] = [(prompt, ()) for prompt in distinct]
     found = np.zeros((len(distinct), model.config.get_text_config().hidden_size), np.float32)
+    plain = model.get_base_model() if hasattr(model, "get_base_model") else model
     was_training = model.training
     model.eval()
     with torch.inference_mode():
         for rows in micro_batches(samples, range(len(samples)), token_budget=token_budget):
             batch = collate([samples[row] for row in rows], pad_id=pad_id, device=model.device)
-            hidden = model.base_model(
+            hidden = plain.base_model(
                 input_ids=batch.ids,
                 attention_mask=batch.attention,
                 position_ids=batch.positions,
                 use_cache=False,
             ).last_hidden_state.float()
-            mask = batch.attention.unsqueeze(-1)
-            found[rows] = ((hidden * mask).sum(1) / mask.sum(1)).cpu().numpy()
+            if pool == "mean":
+                mask = batch.attention.unsqueeze(-1)
+                hidden = (hidden * mask).sum(1) / mask.sum(1)
+            else:
+                hidden = hidden[:, -1]  # padding is on the left
+            found[rows] = hidden.cpu().numpy()
     model.train(was_training)
     return found[[place[tuple(prompt)] for prompt in prompts]]

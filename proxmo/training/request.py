@@ -15,6 +15,7 @@ import proxmo_envs
 from proxmo import credit
 from proxmo.config import Config
 from proxmo.rollout.environments import EnvPool
+from proxmo.training.critic import needs_values
 from proxmo.training.prompt_embeddings import needs_policy
 
 
@@ -38,6 +39,7 @@ def credit_options(config: Config) -> dict[str, Any]:
     options = {"gamma": config.credit.gamma, **config.credit.options}
     if "omega" in credit.method_options(config.credit.method):
         options.setdefault("omega", config.credit.omega)
+    tried = options | ({"value": np.zeros(2)} if needs_values(config.credit.method) else {})
     credit.assign(
         config.credit.method,
         group=[0, 0],
@@ -46,6 +48,6 @@ def credit_options(config: Config) -> dict[str, Any]:
         reward=np.array([0.0, 1.0]),
         success=[False, True],
         state=np.eye(2) if needs_policy(options) else ["one place", "another place"],
-        **options,
+        **tried,
     )
     return options

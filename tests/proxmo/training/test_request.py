@@ -19,7 +19,7 @@ from tests.fakes import COUNTER
 @pytest.mark.parametrize(
     ("sections", "error", "text"),
     [
-        ({"env": EnvConfig(id="ALFWorl-v0")}, UsageError, "Did you mean: `ALFWorld`"),
+        ({"env": EnvConfig(id="ALFWorl-v0")}, UsageError, "did you mean ALFWorld-v0"),
         ({"env": EnvConfig(id="no_module:World-v0")}, UsageError, "unknown environment"),
         ({"env": EnvConfig(kwargs={"size": 3})}, UsageError, "cannot be made with"),
         ({"env": EnvConfig(data="/no/such/place")}, ProxmoEnvError, "/no/such/place"),

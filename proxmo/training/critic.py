@@ -1,0 +1,130 @@
+"""The value head of PPO: how well the episode will go on, read off the policy's own hidden state.
+
+The head looks at the last hidden state of the prompt's last token and passes no gradient on, so the
+policy is trained by its own objective alone, and a method without values pays nothing.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from proxmo import credit
+from proxmo.config import OptimConfig
+from proxmo.training.prompt_embeddings import prompt_embeddings
+from proxmo.types import Batch
+
+# Width of the head's only hidden layer.
+HIDDEN = 128
+
+
+def needs_values(method: str) -> bool:
+    """Whether a credit method asks for `value`, as `gae` and `ppo` do."""
+    return credit.method_options(method).get("value") is inspect.Parameter.empty
+
+
+class Critic:
+    """Estimates V_t of every step and learns from what came out.
+
+    Args:
+        model: the policy.
+        config: rate (`value_lr`), passes (`value_epochs`) and clip range (`value_clip`).
+        pad_id: padding token.
+        seed: of the head's first weights.
+    """
+
+    def __init__(self, model: Any, config: OptimConfig, *, pad_id: int, seed: int) -> None:
+        import torch
+
+        self.model = model
+        self.config = config
+        self.pad_id = pad_id
+        width = model.config.get_text_config().hidden_size
+        # Initialisation has no generator argument in torch.
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.head = torch.nn.Sequential(
+                torch.nn.LayerNorm(width),
+                torch.nn.Linear(width, HIDDEN),
+                torch.nn.Tanh(),
+                torch.nn.Linear(HIDDEN, 1),
+            )
+        for parameter in self.head[-1].parameters():
+            torch.nn.init.zeros_(parameter)  # the first estimates are 0
+        self.optimizer = torch.optim.AdamW(self.head.parameters(), lr=config.value_lr)
+        self._features: Any = None
+
+    def values(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        """V_t of S prompts, (S,); `update` then learns on the same ones."""
+        import torch
+
+        found = prompt_embeddings(
+            self.model,
+            prompts,
+            pad_id=self.pad_id,
+            token_budget=self.config.micro_batch_tokens,
+            pool="last",
+        )
+        self._features = torch.from_numpy(found)
+        with torch.no_grad():
+            return self.head(self._features).squeeze(-1).double().numpy()
+
+    def update(
+        self, batch: Batch, values: NDArray[np.float64], options: Mapping[str, Any]
+    ) -> dict[str, float]:
+        """Moves V_t towards V_t + A_t by the clipped squared error; returns `value/*` metrics.
+
+        Per step max((V - G)^2, (clip(V, V_old +- value_clip) - G)^2), as in the PPO
+        implementation of Schulman et al. 2017 (arXiv 1707.06347).
+
+        Args:
+            batch: the steps `values` was asked for.
+            values: what it returned.
+            options: those of the credit method; gamma and lam decide the target G.
+        """
+        import torch
+
+        ways = {name: options[name] for name in ("gamma", "lam") if name in options}
+        estimated = credit.assign(
+            "gae",
+            group=batch.group,
+            episode=batch.episode,
+            step=batch.index,
+            reward=batch.reward,
+            success=batch.success,
+            state=None,
+            value=values,
+            whiten=False,
+            **ways,
+        )
+        old = torch.from_numpy(values).float()
+        target = torch.from_numpy(values + np.asarray(estimated.advantage)).float()
+        clip = self.config.value_clip
+        loss = torch.zeros(())
+        for _ in range(self.config.value_epochs):
+            now = self.head(self._features).squeeze(-1)
+            near = old + (now - old).clamp(-clip, clip)
+            loss = torch.maximum((now - target).square(), (near - target).square()).mean()
+            self.optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            self.optimizer.step()
+        spread = float(target.var(unbiased=False))
+        error = float((target - old).var(unbiased=False))
+        return {
+            "value/loss": loss.item(),
+            "value/mean": float(values.mean()),
+            "value/explained_variance": 1.0 - error / spread if spread > 0 else float("nan"),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """What a resumed run needs."""
+        return {"head": self.head.state_dict(), "optimizer": self.optimizer.state_dict()}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Takes over what `state` returned."""
+        self.head.load_state_dict(state["head"])
+        self.optimizer.load_state_dict(state["optimizer"])
