@@ -8,7 +8,12 @@ ids are those of `apply_chat_template`.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+from proxmo.errors import DataError
+
+logger = logging.getLogger(__name__)
 
 _MARK = "proxmo-content-mark"
 _PROBE = 'task: 1 "quoted" it\'s {x} {{y}} <think>a</think>\n\nlook & listen <b> caf\u00e9 \u6f22'
@@ -18,10 +23,24 @@ class ChatFrame:
     """Turns the user's message into the token ids of a prompt that ends where the reply begins."""
 
     def __init__(self, tokenizer: Any) -> None:
-        """Renders the template of a transformers tokenizer, if it has one."""
+        """Renders the template of a transformers tokenizer, if it has one.
+
+        Raises:
+            DataError: the template refuses the message of a user.
+        """
         self._tokenizer = tokenizer
         self._has_template = bool(tokenizer.chat_template)
-        self._around = self._fixed_text()
+        if not self._has_template:
+            logger.warning(
+                "the tokenizer has no chat template: prompts are plain text, as for a base model"
+            )
+        try:
+            self._around = self._fixed_text()
+        except Exception as cause:  # a template is a program, which raises what it likes
+            raise DataError(
+                f"the tokenizer's chat template cannot be applied to a user's message: {cause}; "
+                "choose an instruction-tuned model, or mend its chat_template.jinja"
+            ) from cause
 
     def render(self, content: str) -> str:
         """Returns the whole prompt as text; `content` has no blanks at its ends."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proxmo.errors import DataError, MissingDependencyError, UsageError
+from proxmo.errors import DataError, MissingDependencyError, RolloutError, UsageError
 from proxmo.policies.base import Reply
+from proxmo.policies.memory import memory_advice
 
 if TYPE_CHECKING:
     import torch
@@ -94,7 +95,14 @@ class TransformersPolicy:
         mask = torch.tensor(
             [[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device
         )
-        with torch.inference_mode(), _plain(self.model):
+        advice = (
+            "while sampling: lower rollout.max_live (evaluations: --workers) or the token limits"
+        )
+        with (
+            memory_advice(RolloutError, advice),
+            torch.inference_mode(),
+            _plain(self.model),
+        ):
             out = self.model.generate(
                 input_ids=ids,
                 attention_mask=mask,

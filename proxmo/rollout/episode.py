@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+OVERFLOW_CAUSE = "the prompt does not fit its token budget; raise prompt.max_prompt_tokens"
+
 
 class EpisodeTimeout(Exception):
     """An episode lasted longer than it may."""
@@ -118,7 +120,7 @@ class Player:
         """Steps one environment; returns the episode when it has ended."""
         if decision.overflow:
             self.pool.give_back(episode.env)
-            return episode.end(Outcome.OVERFLOW, "the prompt does not fit its token budget")
+            return episode.end(Outcome.OVERFLOW, OVERFLOW_CAUSE)
         if decision.error is not None:
             self.pool.give_back(episode.env)
             return episode.end(Outcome.ERROR, decision.error)

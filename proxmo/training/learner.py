@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from proxmo.config import OptimConfig
 from proxmo.errors import TrainingError
+from proxmo.policies.memory import memory_advice
 from proxmo.training.adapters import has_adapters, without_adapters
 from proxmo.training.batching import (
     Sample,
@@ -332,19 +333,13 @@ def _as_sampled(model: Any) -> Iterator[None]:
         model.eval()
 
 
-@contextmanager
-def _memory_advice(config: OptimConfig) -> Iterator[None]:
+def _memory_advice(config: OptimConfig) -> AbstractContextManager[None]:
     """Says which setting to change when the memory does not suffice."""
-    import torch
-
-    try:
-        yield
-    except (torch.OutOfMemoryError, MemoryError) as cause:
-        raise TrainingError(
-            f"out of memory in the update: lower optim.micro_batch_tokens (now "
-            f"{config.micro_batch_tokens}), set model.gradient_checkpointing = true, or train "
-            f"adapters with model.lora_rank ({str(cause).splitlines()[0] if str(cause) else cause})"
-        ) from cause
+    return memory_advice(
+        TrainingError,
+        f"in the update: lower optim.micro_batch_tokens (now {config.micro_batch_tokens}), set "
+        "model.gradient_checkpointing = true, or train adapters with model.lora_rank",
+    )
 
 
 def _means(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
