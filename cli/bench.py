@@ -10,7 +10,9 @@ from .lazy import CONTEXT, LazyGroup
 _COMMANDS: dict[str, tuple[str, str]] = {
     "credit": ("bench_credit", "Credit assignment beside a plain dense version."),
     "env": ("bench_env", "An environment beside its original, by size of its rooms."),
+    "train": ("bench_train", "The training loop beside TRL's, its rollout, its memory."),
     "search": ("bench_search", "The search of the shop beside a plain one."),
+    "webshop-http": ("bench_webshop", "A server of the shop under load."),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import click
 
 from .failures import debug_option
 from .lazy import CONTEXT
+
+_NEEDED = ("flask", "prometheus_client", "waitress")
 
 
 @click.group("webshop", context_settings=CONTEXT)
@@ -85,16 +88,13 @@ def serve(
     """
     from proxmo.errors import MissingDependencyError
 
-    try:
-        import flask  # noqa: F401
-        import prometheus_client  # noqa: F401
-        import waitress  # noqa: F401
-    except ImportError as error:
+    # Only looked for: `serve` has to set something before prometheus_client is imported.
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
         raise MissingDependencyError(
-            f"serving needs {error.name}: run `pip install 'proxmo[webshop]'`"
-        ) from error
-    from webshop_server.app.serve import Settings, serve
-    from webshop_server.app.site import Limits
+            f"serving needs {', '.join(missing)}: run `pip install 'proxmo[webshop]'`"
+        )
+    from webshop_server.app.serve import Limits, Settings, serve
 
     settings = Settings(host, port, workers, Limits(sessions, idle_s), log, shop)
     serve(settings, lambda line: click.echo(f"{line}; Ctrl-C ends it", err=True))

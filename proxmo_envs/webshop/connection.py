@@ -44,7 +44,7 @@ class Connection:
         weakref.finalize(self, self._http.close)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer to a request; None where it has no content.
+        """Return the answer to a request.
 
         Raises:
             ServerError: nobody answers, the answer is not JSON, or it is an error.
@@ -60,7 +60,7 @@ class Connection:
                     f"{error}); is `proxmo webshop serve` running there?"
                 ) from error
         try:
-            answer = json.loads(content) if content else None
+            answer = json.loads(content)
             if status >= 400:
                 code, message = answer["error"]["code"], answer["error"]["message"]
                 raise self._errors.get(code, ServerError)(

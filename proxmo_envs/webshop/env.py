@@ -178,16 +178,14 @@ class WebShopEnv(gymnasium.Env[str, str]):
         Raises InvalidOptionError, UnknownTaskError and, with `base_url`, ServerError.
         """
         super().reset(seed=seed)
-        task = self._choose(options or {})
-        # The last episode goes first: a server may have room for one only.
-        self._moment = None
-        play = self._source.start(task)
+        play = self._source.start(self._choose(options or {}))
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
         expert = _make_expert() if self._with_expert else None
         self._moment = moment = _Moment(
             play, expert, deque(maxlen=pages), deque(maxlen=taken), page, observation=page
         )
+        self._source.release()
         return page, self._info(moment)
 
     def _choose(self, options: Mapping[str, Any]) -> str | int:
@@ -265,7 +263,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
     def close(self) -> None:
         """End the episode; a server closes its session."""
         self._moment = None
-        self._source.close()
+        self._source.release()
 
     def snapshot(self) -> Snapshot:
         """Return the present moment of the episode.

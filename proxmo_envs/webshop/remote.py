@@ -16,25 +16,15 @@ from webshop_server.records import Reward
 from webshop_server.session import Outcome
 
 _IDS_A_PAGE = 1000
-
-
-class UnknownSessionError(ServerError):
-    """The server does not have the session any more: it was idle for too long."""
-
-
-# By the codes of the server's answers; the others are plain ServerErrors.
-_ERRORS = {
-    "bad_request": InvalidOptionError,
-    "unknown_session": UnknownSessionError,
-    "unknown_task": UnknownTaskError,
-}
+# By the codes of the server's answers; the others are ServerErrors.
+_ERRORS = {"bad_request": InvalidOptionError, "unknown_task": UnknownTaskError}
 
 
 class RemoteShop:
     """The shop of a server; the server keeps the sessions.
 
-    A session is closed once nobody can play it any more: with the next request after its episode,
-    its copies and its snapshots are gone.
+    A session is closed when the environment starts another episode or is closed; that of a snapshot
+    with the first of these after the snapshot is gone.
     """
 
     def __init__(self, base_url: str, *, goals: str, profile: str) -> None:
@@ -69,8 +59,7 @@ class RemoteShop:
         return self.open("/api/sessions", {name: task})
 
     def open(self, path: str, body: dict[str, Any]) -> RemotePlay:
-        """Open a session by a request, after closing those that nobody plays."""
-        self._close_left()
+        """Open a session by a request."""
         return RemotePlay(self, self.connection.ask("POST", path, body))
 
     def content_hash(self, task_id: str) -> str:
@@ -78,17 +67,11 @@ class RemoteShop:
         task = self.connection.ask("GET", f"/api/tasks/{quote(task_id)}")
         return hashlib.sha256(f"{self._place} {task['content_hash']}".encode()).hexdigest()
 
-    def close(self) -> None:
-        """Close the sessions that nobody plays any more, and the connection."""
-        # A server that is gone has no sessions.
-        with suppress(ServerError):
-            self._close_left()
-        self.connection.close()
-
-    def _close_left(self) -> None:
+    def release(self) -> None:
+        """Close the sessions that nobody can play any more."""
         while self.left:
-            # One that was idle for too long is closed already.
-            with suppress(UnknownSessionError):
+            # A server that is gone has no sessions; one that was idle for too long is closed.
+            with suppress(ServerError):
                 self.connection.ask("DELETE", f"/api/sessions/{self.left.popleft()}")
 
     def __deepcopy__(self, memo: dict[int, object]) -> RemoteShop:

@@ -60,8 +60,8 @@ class Source(Protocol):
     def content_hash(self, task_id: str) -> str:
         """Return the hash of what a task is."""
 
-    def close(self) -> None:
-        """Give back what is held for episodes that are over."""
+    def release(self) -> None:
+        """Give back what is held for episodes that nobody can play any more."""
 
 
 def open_source(
@@ -134,7 +134,7 @@ class LocalShop:
         place = f"{self.shop.profile} {self.shop.catalogue.manifest_hash}"
         return hashlib.sha256(f"{place} {goal}".encode()).hexdigest()
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Nothing is held."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> LocalShop:

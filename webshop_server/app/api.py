@@ -9,7 +9,7 @@
 | `GET /api/sessions/<id>?modes=text,html` | the session |
 | `POST /api/sessions/<id>/actions` `{action; step, modes}` | the session, and what the action did |
 | `POST /api/sessions/<id>/copies` `{modes}` | 201, another session at the same moment |
-| `DELETE /api/sessions/<id>` | 204 |
+| `DELETE /api/sessions/<id>` | `{closed: true}` |
 
 A session: `session_id, step, task, task_id, task_type, page, bought, observation` (a text for each
 mode), `admissible_actions`. With `step`, an action is refused unless the session is at that step,
@@ -116,9 +116,10 @@ def _add_sessions(api: Blueprint, desk: Desk) -> None:
         return jsonify(_view(twin, *desk.sessions.read(twin), modes)), 201
 
     @api.delete("/sessions/<token>")
-    def close(token: str) -> ResponseReturnValue:
+    def close(token: str) -> Response:
         desk.close(token)
-        return "", 204
+        # Not 204: waitress closes the connection after an answer without content.
+        return jsonify(closed=True)
 
 
 def _view(token: str, session: Session, step: int, modes: Sequence[str]) -> dict[str, Any]:

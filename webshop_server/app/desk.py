@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
@@ -62,13 +61,13 @@ class Desk:
             raise RequestError(f"task_id is a string, got {task_id!r:.100}")
         if goal_index is None:
             return self.draw()[0]
-        if not isinstance(goal_index, Integral) or isinstance(goal_index, bool):
+        if not isinstance(goal_index, int) or isinstance(goal_index, bool):
             raise RequestError(f"goal_index is a whole number, got {goal_index!r:.100}")
         if not 0 <= goal_index < len(self.goals):
             raise UnknownTaskError(
                 f"no goal {goal_index!s:.20}; there are {len(self.goals)}, from 0"
             )
-        return int(goal_index)
+        return goal_index
 
     def open(self, goal: int) -> str:
         """Open a session for the goal with this number; raises `ShopFullError`."""

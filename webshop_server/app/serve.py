@@ -6,6 +6,7 @@ sessions are in a file that all of them read (see `store`).
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -17,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from webshop_server.app.limits import Limits
+
 if TYPE_CHECKING:
     from flask import Flask
-
-    from webshop_server.app.site import Limits
 
 _THREADS = 8
 # An agent may think for minutes between two actions of a connection.
@@ -37,7 +38,7 @@ class Settings:
         host: address to listen on.
         port: port to listen on; 0 takes a free one.
         workers: processes.
-        limits: of the sessions; None for the defaults.
+        limits: of the sessions.
         log: directory of trajectories; None writes none.
         shop: arguments of `Shop.open`.
     """
@@ -45,7 +46,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 3000
     workers: int = 1
-    limits: Limits | None = None
+    limits: Limits = Limits()
     log: Path | None = None
     shop: dict[str, Any] = field(default_factory=dict)
 
@@ -63,19 +64,18 @@ def serve(settings: Settings, tell: Callable[[str], None]) -> None:
             numbers = directory / "metrics"
             numbers.mkdir()
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(numbers)
-        from webshop_server.app.site import Limits, create_app
+        from webshop_server.app.site import create_app
         from webshop_server.shop import Shop
 
         shop = Shop.open(**settings.shop)
-        limits = settings.limits or Limits()
-        app = create_app(shop, directory, limits=limits, log=settings.log)
+        app = create_app(shop, directory, limits=settings.limits, log=settings.log)
         goods = f"{len(shop.catalogue):,} products, {len(shop.goals):,} {shop.goals.kind} goals"
 
         def ready(host: str, port: int) -> None:
             shown = f"[{host}]" if ":" in host else host
             tell(f"WebShop at http://{shown}:{port}: {goods}, profile {shop.profile}")
 
-        connections = limits.sessions + _SPARE_CONNECTIONS
+        connections = settings.limits.sessions + _SPARE_CONNECTIONS
         run = _run_gunicorn if settings.workers > 1 else _run_waitress
         run(app, settings, connections, ready)
 
@@ -85,6 +85,8 @@ def _run_waitress(
 ) -> None:
     from waitress.server import create_server
 
+    # It warns of every request that waits for a thread, which is what a busy server is for.
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     server = create_server(
         app,
         host=settings.host,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from werkzeug.exceptions import HTTPException
 from webshop_server.app.api import make_api
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError
+from webshop_server.app.limits import Limits
 from webshop_server.app.metrics import Metrics
 from webshop_server.app.pages import make_pages
 from webshop_server.app.store import Sessions
@@ -21,6 +21,7 @@ from webshop_server.app.trajectories import TrajectoryLog
 from webshop_server.shop import Shop
 
 logger = logging.getLogger(__name__)
+_DEFAULT_LIMITS = Limits()
 _LONGEST_BODY = 256 * 1024
 # No script runs at all, nothing is loaded from elsewhere, no other site can frame the shop.
 _POLICY = (
@@ -35,24 +36,11 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many sessions there may be, and for how long.
-
-    Attributes:
-        sessions: the most open at a time.
-        idle_s: seconds without a request after which a session is gone.
-    """
-
-    sessions: int = 1000
-    idle_s: float = 1800.0
-
-
 def create_app(
     shop: Shop,
     directory: Path,
     *,
-    limits: Limits | None = None,
+    limits: Limits = _DEFAULT_LIMITS,
     log: Path | None = None,
     seed: int | None = None,
 ) -> Flask:
@@ -65,7 +53,6 @@ def create_app(
         log: where trajectories are written; None writes none.
         seed: of the tasks drawn for shoppers who name none; None draws others at each start.
     """
-    limits = limits or Limits()
     sessions = Sessions(
         shop, directory / "sessions.sqlite", cap=limits.sessions, idle_s=limits.idle_s
     )

@@ -1,0 +1,201 @@
+"""The store of sessions: whole, separate, bounded, and the same for every process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.webshop_server.small import shop
+from webshop_server.app.errors import ShopFullError, StaleStepError, UnknownSessionError
+from webshop_server.app.store import Sessions
+from webshop_server.session import Session
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def make(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., Sessions]]:
+    made: list[Sessions] = []
+
+    def build(profile: str = "clean", cap: int = 1000, idle_s: float = 60) -> Sessions:
+        where = shop(profile)  # type: ignore[arg-type]
+        made.append(Sessions(where, tmp_path / "s.sqlite", cap=cap, idle_s=idle_s, clock=clock))
+        return made[-1]
+
+    yield build
+    for sessions in made:
+        sessions.disconnect()
+
+
+WALK = (
+    "search[desk lamp]",
+    "click[next >]",
+    "click[< prev]",
+    "click[b000000001]",
+    "click[white]",
+    "click[features]",
+    "click[nonsense]",
+    "click[< prev]",
+    "click[buy now]",
+    "search[desk lamp]",
+)
+# After the purchase "clean" is closed.
+DO_NOTHING = ("click[nonsense]", WALK[-1])
+
+
+@pytest.mark.parametrize("profile", ["clean", "original"])
+def test_a_session_read_back_after_every_step_goes_as_one_kept_in_memory(make, profile):
+    sessions = make(profile)
+    kept = Session(sessions.shop, sessions.shop.goals[0], "0")
+    token = sessions.create(0)
+    for number, action in enumerate(WALK, 1):
+        outcome, _, step = sessions.change(token, lambda session, a=action: session.act(a))
+        stored, _ = sessions.read(token)
+        assert outcome == kept.act(action) and step == number
+        assert outcome.valid or action in DO_NOTHING
+        assert stored.page == kept.page and stored.state == kept.state
+        assert stored.admissible == kept.admissible
+
+
+def test_random_products_of_the_original_go_on_as_in_memory(make):
+    sessions = make("original")
+    kept = Session(sessions.shop, sessions.shop.goals[0], "0")
+    token = sessions.create(0)
+    for _ in range(3):
+        kept.act("search[<r>]")
+        _, session, _ = sessions.change(token, lambda session: session.act("search[<r>]"))
+        assert session.page == kept.page
+
+
+def test_every_process_that_opens_the_file_sees_the_same_session(make):
+    one, other = make(), make()
+    token = one.create(0)
+    one.change(token, lambda session: session.act("search[lamp]"))
+    assert other.read(token)[0].page == one.read(token)[0].page
+    other.close(token)
+    with pytest.raises(UnknownSessionError):
+        one.read(token)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_session_opened_before_a_fork_is_played_in_the_child(make):
+    sessions = make()
+    token = sessions.create(0)
+    sessions.disconnect()
+    child = os.fork()
+    if child == 0:
+        try:
+            sessions.change(token, lambda session: session.act("search[lamp]"))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert sessions.read(token)[1] == 1
+
+
+def test_the_shop_itself_is_not_in_what_is_stored(make):
+    sessions = make()
+    token = sessions.create(0)
+    sessions.change(token, lambda session: session.act("search[lamp]"))
+    (row,) = sessions._run("SELECT state FROM session")[0]
+    assert len(row[0]) < 3000
+    assert b"Desk Lamp" not in row[0]
+
+
+def test_over_the_cap_no_session_opens_until_one_is_closed(make):
+    sessions = make(cap=2)
+    first, _ = sessions.create(0), sessions.create(0)
+    with pytest.raises(ShopFullError, match="all 2 sessions are taken"):
+        sessions.create(0)
+    with pytest.raises(ShopFullError):
+        sessions.copy(first)
+    sessions.close(first)
+    assert sessions.create(0) and sessions.count() == 2
+
+
+def test_abandoned_sessions_are_gone_after_the_idle_time_and_make_room(make, clock):
+    sessions = make(cap=300, idle_s=60)
+    tokens = [sessions.create(0) for _ in range(300)]
+    clock.now += 59
+    assert sessions.count() == 300
+    clock.now += 1
+    assert sessions.count() == 0
+    with pytest.raises(UnknownSessionError, match="idle for 60 s"):
+        sessions.read(tokens[0])
+    with pytest.raises(UnknownSessionError):
+        sessions.change(tokens[1], lambda session: session.act("search[lamp]"))
+    sessions.create(0)
+    assert sessions._run("SELECT COUNT(*) FROM session")[0] == [(1,)]
+
+
+def test_a_session_that_is_read_or_played_stays(make, clock):
+    sessions = make(idle_s=60)
+    read, played, left = (sessions.create(0) for _ in range(3))
+    for _ in range(3):
+        clock.now += 50
+        sessions.read(read)
+        sessions.change(played, lambda session: session.act("search[lamp]"))
+    assert sessions.count() == 2
+    with pytest.raises(UnknownSessionError):
+        sessions.read(left)
+
+
+def test_an_action_for_another_step_changes_nothing(make):
+    sessions = make()
+    token = sessions.create(0)
+    sessions.change(token, lambda session: session.act("search[lamp]"), expected_step=0)
+    with pytest.raises(StaleStepError, match="step 0 of the session, which is at 1"):
+        sessions.change(token, lambda session: session.act("click[next >]"), expected_step=0)
+    assert sessions.read(token)[0].page.number == 1
+
+
+def test_a_copy_goes_its_own_way(make):
+    sessions = make()
+    token = sessions.create(0)
+    sessions.change(token, lambda session: session.act("search[lamp]"))
+    twin = sessions.copy(token)
+    sessions.change(twin, lambda session: session.act("click[next >]"))
+    assert [sessions.read(one)[0].page.number for one in (token, twin)] == [1, 2]
+    assert [sessions.read(one)[1] for one in (token, twin)] == [1, 2]
+
+
+def test_actions_at_the_same_time_all_count_and_none_is_lost(make):
+    sessions = make()
+    token = sessions.create(0)
+    sessions.change(token, lambda session: session.act("search[lamp]"))
+    turns = ["click[next >]", "click[< prev]"] * 20
+
+    def act(action: str) -> bool:
+        return sessions.change(token, lambda session: session.act(action))[0].valid
+
+    with ThreadPoolExecutor(8) as pool:
+        valid = list(pool.map(act, turns))
+    session, step = sessions.read(token)
+    forth = sum(valid[0::2])
+    back = sum(valid[1::2])
+    assert step == 1 + len(turns)
+    assert session.page.number == 1 + forth - back
+    assert session.state.actions["search"] == 1 + forth + back
+
+
+def test_nobody_else_can_guess_a_session(make):
+    sessions = make()
+    tokens = {sessions.create(0) for _ in range(20)}
+    assert len(tokens) == 20 and all(len(token) == 32 for token in tokens)
