@@ -13,18 +13,18 @@ torch = pytest.importorskip("torch")
 
 
 def test_the_full_memory_of_a_cpu_is_told_from_other_errors():
-    with pytest.raises(RolloutError, match=r"out of memory here: do this \(.*allocate memory"):
-        with memory_advice(RolloutError, "here: do this"):
-            torch.empty(10**15)
+    told = pytest.raises(RolloutError, match=r"out of memory here: do this \(.*allocate memory")
+    with told, memory_advice(RolloutError, "here: do this"):
+        torch.empty(10**15)
     with pytest.raises(RuntimeError, match="shapes cannot"), memory_advice(RolloutError, ""):
         raise RuntimeError("shapes cannot be multiplied")
 
 
 @pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError("CUDA out of memory")])
 def test_so_is_that_of_python_and_of_a_gpu(error: Exception):
-    with pytest.raises(RolloutError, match="out of memory here"):
-        with memory_advice(RolloutError, "here"):
-            raise error
+    told = pytest.raises(RolloutError, match="out of memory here")
+    with told, memory_advice(RolloutError, "here"):
+        raise error
 
 
 def test_a_sampler_without_memory_names_what_to_lower(monkeypatch: pytest.MonkeyPatch):
