@@ -69,8 +69,8 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
     Termination:
         `terminated` when the goal is reached. `truncated` at the step limit, 50, or
-        `max_episode_steps` of `gymnasium.make`. An episode that is won stays as it is: further
-        steps repeat the last observation and pay nothing.
+        `max_episode_steps` of `gymnasium.make`. An episode that is won stays won: the world still
+        answers, as the original does, but further steps pay nothing.
 
     Info:
         `task` (the instruction), `task_id`, `task_type`, `admissible_actions` (a new sorted list
@@ -111,6 +111,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         Raises DataNotFoundError, GameFileError and InvalidOptionError.
         """
         _check_grammar(grammar)
+        _check_split(split)
         if render_mode not in (None, *self.metadata["render_modes"]):
             modes = self.metadata["render_modes"]
             raise InvalidOptionError(unknown("render_mode", render_mode, modes))
@@ -136,6 +137,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         **_: Any,
     ) -> TaskSet:
         """Return the tasks of a split; takes the arguments of the environment."""
+        _check_split(split)
         source = open_source(data, difficulty)
 
         def content_hash(task_id: str) -> str:
@@ -172,9 +174,14 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
     def _choose(self, options: Mapping[str, Any]) -> Game:
         """Return the game that `options` name, or draw one."""
-        strange = sorted(set(options) - {"task_id", "game_file"})
-        if strange:
-            raise InvalidOptionError(unknown("reset option", strange[0], ("task_id", "game_file")))
+        if not isinstance(options, Mapping):
+            came = type(options).__name__
+            raise InvalidOptionError(
+                f"reset options are a mapping such as {{'task_id': ID}}: {came}"
+            )
+        for name in options:
+            if name not in ("task_id", "game_file"):
+                raise InvalidOptionError(unknown("reset option", name, ("task_id", "game_file")))
         if len(options) > 1:
             raise InvalidOptionError("reset options: give task_id or game_file, not both")
         for name, value in options.items():
@@ -193,14 +200,15 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             came = type(action).__name__
             raise InvalidActionError(f"an action is a string such as 'look', got {came}")
         moment = self._now()
-        if moment.won:
-            return moment.observation, 0.0, True, False, self._info(moment)
+        was_won = moment.won
         said = moment.world.act(action)
         moment.command = action
         moment.valid = said is not None
         moment.observation = text.NOTHING_HAPPENS if said is None else said
-        _judge(moment)
-        return moment.observation, float(moment.won), moment.won, False, self._info(moment)
+        if not was_won:
+            _judge(moment)
+        reward = float(moment.won and not was_won)
+        return moment.observation, reward, moment.won, False, self._info(moment)
 
     def _now(self) -> _Moment:
         if self._moment is None:
@@ -257,10 +265,19 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         return copy.deepcopy(Snapshot(self._now(), self._expert))
 
     def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
-        """Go back to a snapshot, also one of another environment; return observation and info."""
+        """Go back to a snapshot, also one of another environment; return observation and info.
+
+        Raises InvalidOptionError where this environment has an expert and the other one had none:
+        nobody has read what was said until then.
+        """
+        if self._expert is not None:
+            if snapshot.expert is None:
+                raise InvalidOptionError(
+                    "the snapshot is of an environment without expert_action=True, this one has it"
+                )
+            self._expert = copy.deepcopy(snapshot.expert)
         moment = copy.deepcopy(snapshot.moment)
         self._moment = moment
-        self._expert = copy.deepcopy(snapshot.expert)
         return moment.observation, self._info(moment)
 
 
@@ -274,6 +291,11 @@ def _judge(moment: _Moment) -> None:
 def _check_grammar(grammar: str) -> None:
     if grammar not in get_args(GrammarChoice):
         raise InvalidOptionError(unknown("grammar", grammar, get_args(GrammarChoice)))
+
+
+def _check_split(split: str) -> None:
+    if not isinstance(split, str):
+        raise InvalidOptionError(f"split is a string such as 'train', got {type(split).__name__}")
 
 
 def _make_expert() -> SearchingExpert:

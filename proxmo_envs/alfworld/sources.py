@@ -27,6 +27,7 @@ from proxmo_envs.errors import (
     DataNotFoundError,
     GameFileError,
     InvalidOptionError,
+    ProxmoEnvError,
     UnknownTaskError,
     quote,
     unknown,
@@ -187,6 +188,9 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
     if data is None and difficulty is None and os.environ.get(DATA_VARIABLE):
         data = os.environ[DATA_VARIABLE]
         origin = f" (from ${DATA_VARIABLE})"
+    if not isinstance(data, str | os.PathLike | None):
+        came = type(data).__name__
+        raise InvalidOptionError(f"data is {GENERATED!r} or the path of games, got {came}")
     if data is None or data == GENERATED:
         return GeneratedGames(difficulty or "default")
     if difficulty is not None:
@@ -246,7 +250,11 @@ def pack(
         from proxmo_envs.alfworld.download import unpacked
 
         with unpacked(Path(data)) as folder:
-            return pack(folder, path, splits)
+            try:
+                return pack(folder, path, splits)
+            except ProxmoEnvError as error:
+                # The folder is gone when the message is read.
+                raise type(error)(str(error).replace(str(folder), str(data))) from error
     source = open_source(data)
     if isinstance(source, (GeneratedGames, OneGame)):
         raise InvalidOptionError(

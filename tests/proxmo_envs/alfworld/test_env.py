@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import gzip
+import json
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -85,16 +87,47 @@ def test_a_won_game_terminates_with_reward_one(empty_cabinet: gymnasium.Env[str,
     assert info["won"] is True and info["score"] == 1.0 and info["goal_condition_rate"] == 1.0
 
 
-def test_a_won_game_stays_as_it_is_and_pays_once(empty_cabinet: gymnasium.Env[str, str]) -> None:
+def test_a_won_game_stays_won_pays_once_and_still_answers(
+    empty_cabinet: gymnasium.Env[str, str],
+) -> None:
     env = empty_cabinet.unwrapped
     env.reset()
     for command in (*WIN, "move mug 2 to cabinet 1"):
-        last = env.step(command.replace("mug 2", "mug 1"))
-    after = env.step("take mug 1 from cabinet 1")
-    assert after[0] == last[0] and after[1:4] == (0.0, True, False)
-    assert (
-        after[4]["won"] is True and after[4]["admissible_actions"] == last[4]["admissible_actions"]
-    )
+        env.step(command.replace("mug 2", "mug 1"))
+    for command, answer in (
+        ("inventory", "You are not carrying anything."),
+        ("take mug 1 from cabinet 1", "You pick up the mug 1 from the cabinet 1."),
+        ("move mug 1 to cabinet 1", "You move the mug 1 to the cabinet 1."),
+    ):
+        observation, *end, info = env.step(command)
+        assert (observation, end) == (answer, [0.0, True, False])
+        assert info["won"] is True and info["score"] == info["goal_condition_rate"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "task"),
+    [
+        ("chores", "train/look_at_obj_in_light-CD-None-DeskLamp-316/trial_T20190909_114559_561870"),
+        (
+            "tour",
+            "valid_unseen/look_at_obj_in_light-Mug-None-DeskLamp-308/trial_T20190908_201421_021646",
+        ),
+    ],
+)
+def test_what_the_original_said_after_the_end_is_said_too(
+    policy: str, task: str, shared: Path
+) -> None:
+    with gzip.open(shared / f"alfworld/transcripts/{policy}.jsonl.gz", "rt") as lines:
+        steps = next(row["steps"] for row in map(json.loads, lines) if row["game"] == task)
+    env = ALFWorldEnv(data=shared / "alfworld/games")
+    env.reset(options={"task_id": task})
+    ends = []
+    for step in steps:
+        observation, _, terminated, _, info = env.step(step["command"])
+        ends.append(terminated)
+        assert (observation, terminated) == (step["observation"], step["done"])
+        assert (info["score"], info["admissible_actions"]) == (step["score"], step["admissible"])
+    assert ends[-2:] == [True, True]
 
 
 def test_what_is_not_admissible_costs_a_step_and_is_told() -> None:
@@ -158,16 +191,25 @@ def test_the_seed_decides_which_tasks_are_drawn() -> None:
         ({"difficulty": "tinny"}, "did you mean tiny"),
         ({"grammar": "mov"}, "did you mean move"),
         ({"render_mode": "human"}, "unknown render_mode 'human'; known: ansi"),
+        ({"data": 5}, "data is 'generated' or the path of games, got int"),
+        ({"data": b"generated"}, "got bytes"),
+        ({"split": ["train"]}, "split is a string such as 'train', got list"),
     ],
 )
 def test_wrong_arguments_are_one_clear_error(kwargs: dict[str, Any], complaint: str) -> None:
     with pytest.raises(InvalidOptionError, match=complaint):
         ALFWorldEnv(**{**TINY, **kwargs})
+    if "render_mode" not in kwargs:
+        with pytest.raises(InvalidOptionError, match=complaint):
+            ALFWorldEnv.task_set(**{**TINY, **kwargs})
 
 
 @pytest.mark.parametrize(
     ("options", "error"),
     [
+        (5, InvalidOptionError),
+        ("task_id", InvalidOptionError),
+        ({1: "x", "y": "z"}, InvalidOptionError),
         ({"taskid": "x"}, InvalidOptionError),
         ({"task_id": "x", "game_file": "y"}, InvalidOptionError),
         ({"task_id": 3}, InvalidOptionError),
@@ -252,8 +294,20 @@ def test_a_snapshot_can_be_restored_any_number_of_times() -> None:
             path.append(observation)
         endings.append(path)
     assert endings[0] == endings[1] and endings[0]
-    other = ALFWorldEnv(**TINY)
-    assert other.restore(snapshot)[1]["task_id"] == info["task_id"]
+
+
+def test_a_snapshot_of_another_environment_leaves_the_expert_as_it_was_made() -> None:
+    """What `expert_action` says holds after a restore, too."""
+    plain, expert = ALFWorldEnv(**TINY), ALFWorldEnv(**TINY, expert_action=True)
+    plain.reset(seed=1)
+    task = expert.reset(seed=2)[1]["task_id"]
+    info = plain.restore(expert.snapshot())[1]
+    assert info["task_id"] == task and "expert_action" not in info
+    assert "expert_action" not in plain.reset()[1]
+    with pytest.raises(InvalidOptionError, match="without expert_action"):
+        expert.restore(plain.snapshot())
+    assert expert.step("look")[4]["task_id"] == task
+    assert "expert_action" in expert.reset()[1]
 
 
 @pytest.mark.parametrize("seed", range(6))
