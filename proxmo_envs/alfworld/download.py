@@ -13,7 +13,8 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -152,27 +153,32 @@ def unpacked(archive: Path) -> Iterator[Path]:
     Raises GameFileError for what is no zip archive, is damaged or holds what could leave the folder
     (absolute paths, `..`, links), and DataNotFoundError where the disk is too small for it.
     """
-    try:
-        with zipfile.ZipFile(archive) as content:
-            members = content.infolist()
-            for member in members:
-                _check(archive, member)
-            size, free = sum(m.file_size for m in members), shutil.disk_usage(archive.parent).free
-            if size > free:
-                raise DataNotFoundError(
-                    f"{archive}: unpacking takes {size:,} bytes, {free:,} are free beside it"
-                )
-            with tempfile.TemporaryDirectory(dir=archive.parent, prefix="unpacked-") as folder:
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix="unpacked-") as folder:
+        try:
+            with zipfile.ZipFile(archive) as content:
+                _check(archive, content.infolist())
                 content.extractall(folder)
-                yield Path(folder)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
-        raise GameFileError(
-            f"{archive}: not a zip archive, or damaged: {error}; delete it and download it again"
-        ) from error
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+            # A RuntimeError is an unknown method of compression, or a password.
+            raise GameFileError(
+                f"{archive}: not a zip archive that can be read, or damaged: {error}; delete it "
+                "and download it again"
+            ) from error
+        yield Path(folder)
 
 
-def _check(archive: Path, member: zipfile.ZipInfo) -> None:
-    """Refuse a member that could be written outside the folder."""
+def _check(archive: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse what could be written outside the folder, or is more than the disk can hold."""
+    for member in members:
+        _check_place(archive, member)
+    size, free = sum(m.file_size for m in members), shutil.disk_usage(archive.parent).free
+    if size > free:
+        raise DataNotFoundError(
+            f"{archive}: unpacking takes {size:,} bytes, {free:,} are free beside it"
+        )
+
+
+def _check_place(archive: Path, member: zipfile.ZipInfo) -> None:
     path = PurePosixPath(member.filename.replace("\\", "/"))
     kind = stat.S_IFMT(member.external_attr >> 16)
     strange = path.is_absolute() or ".." in path.parts or ":" in member.filename

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from proxmo_envs.errors import GameFileError
+from proxmo_envs.errors import GameFileError, quote
 
 Grammar = Literal["move", "put"]
 TaskType = Literal[
@@ -131,6 +131,11 @@ def read_problem(
     PDDL is case-insensitive: like the original, everything is lower-cased. Raises GameFileError
     when it is not such a problem.
     """
+    try:
+        f"{task_id}{task}{problem}".encode()
+    except UnicodeEncodeError as error:
+        # JSON can spell half a character, which can neither be hashed nor packed nor printed.
+        raise GameFileError(f"{quote(ascii(task_id))}: not text: {error.reason}") from error
     lines = _COMMENT.sub("", problem.lower())
     start, end = lines.find("(:init"), lines.find("(:goal")
     if not 0 <= start < end:
@@ -249,14 +254,17 @@ def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
     Raises GameFileError when the file cannot be read as a game.
     """
     texts = read_texts(path)
-    game = read_problem(
-        texts.problem,
-        task_id=task_id,
-        task=texts.task,
-        split=split,
-        grammar=texts.grammar,
-        walkthrough=texts.walkthrough,
-    )
+    try:
+        game = read_problem(
+            texts.problem,
+            task_id=task_id,
+            task=texts.task,
+            split=split,
+            grammar=texts.grammar,
+            walkthrough=texts.walkthrough,
+        )
+    except GameFileError as error:
+        raise GameFileError(f"{path}: {error}") from error
     return game, texts.content_hash
 
 

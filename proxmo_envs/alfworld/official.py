@@ -198,29 +198,34 @@ class JsonLinesGames:
         block = self._blocks.get(split)
         if block is None:
             seen: set[str] = set()
-            games: list[tuple[Game, str]] = []
+            games: dict[str, tuple[Game, str]] = {}
             for row in self._rows():
                 seen.add(row["split"])
+                if row["id"] in games:
+                    raise GameFileError(f"{self._path}: {quote(row['id'])} is in it twice")
                 if row["split"] == split:
-                    games.append(_game_of(row))
+                    games[row["id"]] = self._game(row)
+            if not seen:
+                raise GameFileError(f"{self._path}: no game is in it")
             if not games:
                 raise InvalidOptionError(f"{self._path}: {unknown('split', split, seen)}")
             # Encoded, a game takes 3 kB instead of the 54 kB of its line.
-            block = self._blocks[split] = Block(encode(split, games))
+            block = self._blocks[split] = Block(encode(split, games.values()))
         return block
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         try:
             with _open(self._path) as lines:
                 for number, line in enumerate(lines, 1):
-                    yield self._row(number, line)
+                    if line.strip():
+                        yield self._row(number, line)
         except (OSError, EOFError, lzma.LZMAError) as error:
             raise GameFileError(f"{self._path}: cannot be read to its end: {error}") from error
 
     def _row(self, number: int, line: bytes) -> dict[str, Any]:
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise GameFileError(f"{self._path}: line {number} is not JSON: {error}") from error
         if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in _ROW):
             raise GameFileError(
@@ -237,6 +242,16 @@ class JsonLinesGames:
             raise GameFileError(f"{self._path}: line {number}: {expected}")
         return row
 
+    def _game(self, row: dict[str, Any]) -> tuple[Game, str]:
+        grammar, problem, task = row.get("grammar", "move"), row["pddl_problem"], row["task"]
+        try:
+            game = read_problem(
+                problem, task_id=row["id"], task=task, split=row["split"], grammar=grammar
+            )
+        except GameFileError as error:
+            raise GameFileError(f"{self._path}: {error}") from error
+        return game, content_hash(problem, task, grammar)
+
 
 def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".xz":
@@ -244,9 +259,3 @@ def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return path.open("rb")
-
-
-def _game_of(row: dict[str, Any]) -> tuple[Game, str]:
-    grammar, problem, task = row.get("grammar", "move"), row["pddl_problem"], row["task"]
-    game = read_problem(problem, task_id=row["id"], task=task, split=row["split"], grammar=grammar)
-    return game, content_hash(problem, task, grammar)

@@ -16,7 +16,7 @@ import pytest
 from proxmo_envs.alfworld.download import LOCK_FILE, fetch, unpacked
 from proxmo_envs.alfworld.games import GAME_FILE
 from proxmo_envs.alfworld.sources import open_source, pack
-from proxmo_envs.errors import DataNotFoundError, GameFileError, InvalidOptionError
+from proxmo_envs.errors import DataNotFoundError, GameFileError, InvalidOptionError, ProxmoEnvError
 from tests.proxmo_envs.alfworld.small import data_directory
 
 
@@ -188,6 +188,15 @@ def test_an_archive_is_packed_like_its_folder(server: ArchiveServer, tmp_path: P
     assert sorted(path.name for path in archive.parent.iterdir()) == [LOCK_FILE, "games.zip"]
 
 
+def test_what_is_wrong_in_an_archive_is_said_of_the_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "games.zip"
+    for name, complaint in (("readme", "not an ALFWorld data"), ("train/a/b/c", "no playable")):
+        with zipfile.ZipFile(archive, "w") as content:
+            content.writestr(name, "")
+        with pytest.raises(ProxmoEnvError, match=f"{archive}.*{complaint}"):
+            pack(archive, tmp_path / "games.packed")
+
+
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "..\\out", "C:\\out", "link"])
 def test_nothing_is_unpacked_outside_the_folder(tmp_path: Path, name: str) -> None:
     archive = tmp_path / "folder" / "games.zip"
@@ -205,9 +214,23 @@ def test_nothing_is_unpacked_outside_the_folder(tmp_path: Path, name: str) -> No
 
 def test_a_damaged_archive_is_one_clear_error(tmp_path: Path) -> None:
     whole = archive_of(data_directory(tmp_path / "data"))
-    for content in (b"", b"no zip", whole[:-40], whole.replace(b"pddl_problem", b"pddl_broblem")):
+    squeezed = io.BytesIO()
+    with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as content:
+        content.writestr("train/a/b/game.tw-pddl", "abc" * 9_000)
+    deflated = squeezed.getvalue()
+    entry = deflated.find(b"PK\x01\x02")
+    for broken in (
+        b"",
+        b"no zip",
+        whole[:-40],
+        whole.replace(b"pddl_problem", b"pddl_broblem"),
+        deflated[:55] + b"\xff\xff\xff\xff" + deflated[59:],
+        # A password, and a method of compression that nobody knows.
+        deflated[: entry + 8] + b"\x01" + deflated[entry + 9 :],
+        deflated[: entry + 10] + b"\x63" + deflated[entry + 11 :],
+    ):
         archive = tmp_path / "games.zip"
-        archive.write_bytes(content)
-        with pytest.raises(GameFileError, match="not a zip archive, or damaged"), unpacked(archive):
+        archive.write_bytes(broken)
+        with pytest.raises(GameFileError, match="not a zip archive that"), unpacked(archive):
             pass
     assert not list(tmp_path.glob("unpacked-*"))

@@ -94,6 +94,11 @@ def _without(key: str) -> str:
             game_file_text(KITCHEN).replace("(:goal", "(:aim"),
             "no (:init ...) followed by (:goal ...)",
         ),
+        (game_file_text(KITCHEN).replace("(:goal", "(:aim"), "game.tw-pddl: a/b/c: not an"),
+        (
+            game_file_text(KITCHEN).replace("Your task is to: ", "Your task is to: \\ud800"),
+            "not text",
+        ),
         (game_file_text(KITCHEN).replace("atLocation agent1", "isAt agent1"), "incomplete"),
         (game_file_text(KITCHEN).replace("receptacleAtLocation", "isAt"), "incomplete"),
         (

@@ -244,6 +244,18 @@ def test_a_game_file_that_is_not_there_is_one_clear_error(path: str) -> None:
             b'{"id": "train/b", "split": "train", "task": "", "pddl_problem": ""}',
             "init",
         ),
+        (
+            "games.jsonl",
+            b'{"id": "train/b", "split": "train", "task": "", "pddl_problem": ""}',
+            "games.jsonl: train/b: not an ALFWorld problem",
+        ),
+        (
+            "games.jsonl",
+            b'{"id": "train/b", "split": "train", "task": "\\ud800", "pddl_problem": ""}',
+            "not text: surrogates not allowed",
+        ),
+        ("games.jsonl", b"[" * 100_000, "line 1 is not JSON"),
+        ("games.jsonl", b"", "no game is in it"),
         ("games.jsonl.xz", b"not xz", "cannot be read to its end"),
         ("games.jsonl.gz", b"not gzip", "cannot be read to its end"),
         ("game.tw-pddl", b"\x00\xff", "not a game file"),
@@ -255,6 +267,16 @@ def test_a_broken_data_file_is_one_clear_error(
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(GameFileError, match=complaint):
+        open_source(path).ids("train")
+
+
+def test_json_lines_may_have_empty_lines_but_no_game_twice(tmp_path: Path) -> None:
+    path = json_lines(tmp_path / "games.jsonl")
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"\n", b"\n\n"))
+    assert open_source(path).ids("train") == (FIRST, SECOND)
+    path.write_bytes(whole * 2)
+    with pytest.raises(GameFileError, match="trial_2' is in it twice"):
         open_source(path).ids("train")
 
 
