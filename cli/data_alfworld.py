@@ -64,6 +64,8 @@ def command(
     from proxmo_envs.alfworld.download import ARCHIVE, fetch
     from proxmo_envs.alfworld.sources import pack
 
+    if origin is not None and out.exists() and out.samefile(origin):
+        raise UsageError(f"--out {out} is what --from names: nothing may be written over it")
     if origin is None:
         origin = fetch(url or ARCHIVE, cache.expanduser(), sha256=sha256, progress=_Percent())
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ answer between processes, so N games simply take turns; what is saved against gy
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import gymnasium
@@ -46,8 +47,9 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         **kwargs: Any,
     ) -> None:
         """Make the games; `kwargs` are those of the environment. Raises what that raises."""
-        if num_envs < 1:
-            raise InvalidOptionError(f"num_envs is 1 or more, not {num_envs}")
+        for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
+            if number is not None and not (isinstance(number, Integral) and number >= 1):
+                raise InvalidOptionError(f"{name} is a number from 1 on, not {number!r}")
         self.num_envs = num_envs
         self.envs: list[Any] = [self.env_class(**kwargs) for _ in range(num_envs)]
         first = self.envs[0]
@@ -87,7 +89,8 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
             each = [shared] * self.num_envs
         else:
             each = options
-        if mask.dtype != bool or not len(mask) == len(seeds) == len(each) == self.num_envs:
+        fits = mask.shape == (self.num_envs,) and len(seeds) == len(each) == self.num_envs
+        if mask.dtype != bool or not fits:
             raise ValueError(
                 f"one seed, one entry of options and one bool of reset_mask for each of the "
                 f"{self.num_envs} games: got {len(seeds)}, {len(each)} and {mask!r}"

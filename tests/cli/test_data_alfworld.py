@@ -27,6 +27,13 @@ def test_a_directory_is_packed_and_what_is_left_out_is_counted(
     assert len(open_source(tmp_path / "new" / "games.packed").ids("train")) == 2
 
 
+def test_the_source_is_never_written_over(proxmo: Proxmo, tmp_path: Path) -> None:
+    (tmp_path / "games.jsonl").write_text("{}\n")
+    done = proxmo("data", "alfworld", "--from", "games.jsonl", "--out", "./games.jsonl")
+    assert done.code == 2 and "is what --from names" in done.error_line
+    assert (tmp_path / "games.jsonl").read_text() == "{}\n"
+
+
 def test_the_counts_are_printed_as_json(proxmo: Proxmo, tmp_path: Path) -> None:
     data = data_directory(tmp_path / "data")
     done = proxmo("data", "alfworld", "--from", data, "--out", "games.packed", "--json")

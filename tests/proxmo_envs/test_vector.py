@@ -127,6 +127,7 @@ def test_every_game_takes_options_of_its_own(tmp_path: Path) -> None:
         (lambda v: v.reset(seed=[1]), ValueError),
         (lambda v: v.reset(options=[{}]), ValueError),
         (lambda v: v.reset(options={"reset_mask": [1, 0]}), ValueError),
+        (lambda v: v.reset(options={"reset_mask": True}), ValueError),
         (lambda v: v.reset(options={"task_id": "no/such/task"}), UnknownTaskError),
     ],
 )
@@ -138,8 +139,15 @@ def test_what_does_not_fit_the_games_is_one_clear_error(call: Any, error: type[E
 
 
 def test_no_games_is_no_vector() -> None:
-    with pytest.raises(InvalidOptionError, match="num_envs"):
-        make(0)
+    for number in (0, "2", 2.5):
+        with pytest.raises(InvalidOptionError, match="num_envs"):
+            make(number)
+
+
+@pytest.mark.parametrize("limit", [0, -2, "5", 2.5])
+def test_a_step_limit_is_a_number_of_steps(limit: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="max_episode_steps"):
+        make(1, max_episode_steps=limit)
 
 
 def test_every_game_is_rendered() -> None:
