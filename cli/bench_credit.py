@@ -12,28 +12,12 @@ import click
 
 from .display import progress, show
 from .failures import DONE, debug_option
+from .sizes import Sizes
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from proxmo.credit.bench import Scale, Timing
-
-
-class _Sizes(click.ParamType):
-    """Numbers of states with commas between; `1e6` is one too."""
-
-    name = "sizes"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        try:
-            sizes = tuple(int(float(one)) for one in str(value).split(",") if one)
-        except (ValueError, OverflowError):
-            sizes = (0,)
-        if any(size < 1 for size in sizes):
-            self.fail(f"{value!r}; expected numbers of states like 1000,100000", param, ctx)
-        return sizes
 
 
 @click.command("credit")
@@ -49,7 +33,7 @@ class _Sizes(click.ParamType):
 )
 @click.option(
     "--sizes",
-    type=_Sizes(),
+    type=Sizes(),
     default="1000,10000,100000",
     metavar="N,...",
     help='Distinct states compared across the batch, "" for none  [1000,10000,100000]',

@@ -12,6 +12,7 @@ import click
 
 from .display import progress, show
 from .failures import DONE, debug_option
+from .sizes import Sizes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -19,27 +20,10 @@ if TYPE_CHECKING:
     from webshop_server.search.bench import Measurement
 
 
-class _Sizes(click.ParamType):
-    """Numbers of documents with commas between."""
-
-    name = "sizes"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        try:
-            sizes = tuple(int(one) for one in str(value).split(","))
-        except ValueError:
-            sizes = (0,)
-        if min(sizes) < 1:
-            self.fail(f"{value!r}; expected numbers of documents like 1000,100000", param, ctx)
-        return sizes
-
-
 @click.command("search")
 @click.option(
     "--sizes",
-    type=_Sizes(),
+    type=Sizes(),
     default="1000,100000",
     metavar="N,...",
     help="Documents  [1000,100000]; 1100000 takes a few minutes and 3 GB",

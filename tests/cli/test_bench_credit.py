@@ -27,4 +27,4 @@ def test_sizes_that_are_none_are_refused(proxmo):
     for wrong in ("many", "0", "10,-1", "inf"):
         done = proxmo("bench", "credit", "--sizes", wrong)
         assert done.code == 2
-        assert "expected numbers of states like 1000,100000" in done.error_line
+        assert "expected numbers like 1000,100000" in done.error_line

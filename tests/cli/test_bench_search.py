@@ -21,4 +21,4 @@ def test_sizes_that_are_none_are_refused(proxmo):
     for wrong in ("many", "0", "10,-1", ""):
         done = proxmo("bench", "search", "--sizes", wrong)
         assert done.code == 2
-        assert "expected numbers of documents like 1000,100000" in done.error_line
+        assert "expected numbers like 1000,100000" in done.error_line
