@@ -172,7 +172,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             self._expert.reset(moment.observation)
         return moment.observation, self._info(moment)
 
-    def _choose(self, options: Mapping[str, Any]) -> Game:
+    def _choose(self, options: object) -> Game:
         """Return the game that `options` name, or draw one."""
         if not isinstance(options, Mapping):
             came = type(options).__name__
@@ -293,7 +293,7 @@ def _check_grammar(grammar: str) -> None:
         raise InvalidOptionError(unknown("grammar", grammar, get_args(GrammarChoice)))
 
 
-def _check_split(split: str) -> None:
+def _check_split(split: object) -> None:
     if not isinstance(split, str):
         raise InvalidOptionError(f"split is a string such as 'train', got {type(split).__name__}")
 

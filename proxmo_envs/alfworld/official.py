@@ -99,7 +99,8 @@ class OfficialDirectory:
         split = _split(task_id)
         ids = self.ids(split) if split in self.splits else ()
         if task_id not in ids:
-            raise UnknownTaskError(f"{self.path}: {unknown('task', task_id, ids or self.splits)}")
+            known = ids or [f"{split}/..." for split in self.splits]
+            raise UnknownTaskError(f"{self.path}: {unknown('task', task_id, known)}")
         return self.path / task_id / GAME_FILE
 
 

@@ -205,10 +205,21 @@ class PackedGames:
                 file.seek(len(MAGIC))
                 header = json.loads(file.readline())
                 offset = file.tell()
+            end = path.stat().st_size
             for split, entry in header.items():
-                self._extent[split] = (offset, int(entry["bytes"]), str(entry["sha256"]))
-                offset += int(entry["bytes"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+                size = int(entry["bytes"])
+                if not 0 <= size <= end - offset:
+                    raise ValueError(f"split {split!r} cannot have {size} bytes")
+                self._extent[split] = (offset, size, str(entry["sha256"]))
+                offset += size
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise GameFileError(
                 f"{path}: the packed file is damaged: {error!r}; {_REPAIR}"
             ) from error
@@ -241,7 +252,8 @@ class PackedGames:
         block = self._block(split) if split in self._extent else None
         if block is None or task_id not in block:
             ids = () if block is None else block.ids
-            raise UnknownTaskError(f"{self._path}: {unknown('task', task_id, ids or self._extent)}")
+            known = ids or [f"{split}/..." for split in self._extent]
+            raise UnknownTaskError(f"{self._path}: {unknown('task', task_id, known)}")
         return block
 
     def _block(self, split: str) -> Block:

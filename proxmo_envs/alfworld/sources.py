@@ -188,9 +188,7 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
     if data is None and difficulty is None and os.environ.get(DATA_VARIABLE):
         data = os.environ[DATA_VARIABLE]
         origin = f" (from ${DATA_VARIABLE})"
-    if not isinstance(data, str | os.PathLike | None):
-        came = type(data).__name__
-        raise InvalidOptionError(f"data is {GENERATED!r} or the path of games, got {came}")
+    _check_type(data)
     if data is None or data == GENERATED:
         return GeneratedGames(difficulty or "default")
     if difficulty is not None:
@@ -212,6 +210,12 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
         raise DataNotFoundError(
             f"ALFWorld data at {path}{origin} cannot be read: {error}"
         ) from error
+
+
+def _check_type(data: object) -> None:
+    if not isinstance(data, str | os.PathLike | None):
+        came = type(data).__name__
+        raise InvalidOptionError(f"data is {GENERATED!r} or the path of games, got {came}")
 
 
 # One process makes many environments over the same data: it is listed and unpacked only once.

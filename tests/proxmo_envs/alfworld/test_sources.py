@@ -16,6 +16,7 @@ import proxmo_envs
 from proxmo_envs.alfworld.games import GAME_FILE, content_hash
 from proxmo_envs.alfworld.generator import SPLIT_SIZES, generate
 from proxmo_envs.alfworld.official import OfficialDirectory
+from proxmo_envs.alfworld.packed import MAGIC
 from proxmo_envs.alfworld.sources import DATA_VARIABLE, load_game_file, open_source, pack
 from proxmo_envs.errors import (
     DataNotFoundError,
@@ -287,6 +288,28 @@ def test_a_truncated_packed_file_is_one_clear_error(tmp_path: Path, kept: int) -
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(GameFileError, match="proxmo data alfworld --from DATA --out FILE"):
         open_source(path).ids("valid_seen")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b'{"train": 5}',
+        *(
+            b'{"train": {"bytes": %s, "sha256": ""}}' % number
+            for number in (b"-5", b"1e400", b"9" * 12, b"9" * 30, b'"x"')
+        ),
+    ],
+)
+def test_a_packed_file_with_a_senseless_header_is_one_clear_error(
+    tmp_path: Path, header: bytes
+) -> None:
+    path = tmp_path / "games.packed"
+    path.write_bytes(MAGIC + header + b"\nblock")
+    with pytest.raises(GameFileError, match="the packed file is damaged"):
+        open_source(path).ids("train")
 
 
 def test_a_game_file_that_breaks_later_is_one_clear_error(tmp_path: Path) -> None:
