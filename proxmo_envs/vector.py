@@ -8,7 +8,6 @@ answer between processes, so N games simply take turns; what is saved against gy
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
 import gymnasium
@@ -47,9 +46,9 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         **kwargs: Any,
     ) -> None:
         """Make the games; `kwargs` are those of the environment. Raises what that raises."""
-        for name, number in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
-            if number is not None and not (isinstance(number, Integral) and number >= 1):
-                raise InvalidOptionError(f"{name} is a number from 1 on, not {number!r}")
+        _check_count("num_envs", num_envs)
+        if max_episode_steps is not None:
+            _check_count("max_episode_steps", max_episode_steps)
         self.num_envs = num_envs
         self.envs: list[Any] = [self.env_class(**kwargs) for _ in range(num_envs)]
         first = self.envs[0]
@@ -145,6 +144,11 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         """Close the games."""
         for env in self.envs:
             env.close()
+
+
+def _check_count(name: str, number: object) -> None:
+    if not isinstance(number, int | np.integer) or number < 1:
+        raise InvalidOptionError(f"{name} is a number from 1 on, not {number!r}")
 
 
 def _columns(infos: Sequence[Infos]) -> Infos:
