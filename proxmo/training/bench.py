@@ -1,0 +1,349 @@
+"""How fast training is beside TRL's, what its rollout does not waste, whether its memory grows.
+
+    from proxmo.training.bench import beside_trl, rollout_efficiency, memory_growth
+
+Both trainers get the same model, prompts, batch and limits: a world of one step whose observations
+are moments of an expert's games. Useful tokens are those of prompts and of replies up to their end;
+seconds are those of the process's CPU time, which other work on the machine does not lengthen.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+import proxmo_envs
+from proxmo.agents.base import Decision, Situation
+from proxmo.agents.language import LanguageAgent
+from proxmo.agents.prompts import PromptBuilder, View
+from proxmo.config import CheckpointConfig, Config, CreditConfig, EnvConfig, EvalConfig
+from proxmo.errors import UsageError
+from proxmo.policies.transformers import TransformersPolicy, load_model
+from proxmo.reporting.listener import Listener
+from proxmo.rollout.collector import Collector
+from proxmo.rollout.environments import EnvPool
+from proxmo.training import bench_trl
+from proxmo.training.tiny import Demonstration, TinyConfig, record_demonstrations
+from proxmo.types import Episode
+from proxmo_envs import TaskSet, TextSpace
+
+WORLD = "proxmo.training.bench:Moments-v0"
+# Iterations before the memory is first looked at: by then caches are full.
+WARM_ITERATIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What a trainer did in the iterations after the first: useful tokens, and seconds for them."""
+
+    trainer: str
+    tokens: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def rate(self) -> float:
+        """Useful tokens per second of CPU time."""
+        return self.tokens / self.cpu_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Two trainers in turn, a few times: the run of median rate of each, all ratios of rates.
+
+    Attributes:
+        ours: proxmo's.
+        theirs: TRL's; None where only ours was measured.
+        ratios: ours over theirs, of each pair of runs.
+    """
+
+    ours: Throughput
+    theirs: Throughput | None
+    ratios: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """The same episodes played by a loop: tokens it generated, of which `useful` are in them."""
+
+    loop: str
+    episodes: int
+    generated: int
+    useful: int
+    cpu_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Resident memory of a run: bytes after the warm-up and at the end, slope per iteration."""
+
+    iterations: int
+    before: int
+    after: int
+    slope: float
+
+
+class MomentsEnv(gymnasium.Env[str, str]):
+    """A world of one step: a moment of a game, won by what the expert did there."""
+
+    moments: Mapping[str, Demonstration] = {}
+
+    def __init__(self, split: str = "train", data: str | None = None) -> None:
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace()
+        self._at: Demonstration | None = None
+
+    @classmethod
+    def task_set(cls, split: str = "train", data: str | None = None, **_: Any) -> TaskSet:
+        """The moments."""
+        return TaskSet("Moments-v0", split, list(cls.moments), content_hash=str)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Shows the moment that the option `task_id` names."""
+        super().reset(seed=seed)
+        self._at = self.moments[(options or {})["task_id"]]
+        return self._at.view.observation, self._info(False)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Ends the episode; pays 1 for the expert's action."""
+        assert self._at is not None
+        won = action == self._at.action
+        return "", float(won), True, False, self._info(won)
+
+    def _info(self, won: bool) -> dict[str, Any]:
+        assert self._at is not None
+        return {
+            "task": self._at.view.task,
+            "task_type": "moment",
+            "admissible_actions": list(self._at.view.admissible),
+            "won": won,
+            "score": float(won),
+        }
+
+
+gymnasium.register(id="Moments-v0", entry_point=MomentsEnv)
+
+
+class _Clock(Listener):
+    """Remembers when each iteration ended, and the memory then."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[float, float]] = []
+        self.memory: list[int] = []
+
+    def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
+        self.ends.append((time.perf_counter(), time.process_time()))
+        self.memory.append(_resident_bytes())
+
+
+def beside_trl(
+    config: Config, python: str | None, *, repeats: int = 3, listener: Listener | None = None
+) -> Beside:
+    """Trains on single moments with our loop and, in another process, with TRL's GRPOTrainer.
+
+    Args:
+        config: model (a directory), prompt, sampling, tasks, group size and iterations; the world
+            is that of the moments.
+        python: interpreter that has TRL; None measures ours alone.
+        repeats: runs of each, in turn.
+        listener: told about the progress.
+
+    Raises:
+        UsageError: that interpreter cannot train.
+    """
+    listener = listener or Listener()
+    config = _single_moments(config, listener)
+    ours: list[Throughput] = []
+    theirs: list[Throughput] = []
+    for number in range(repeats):
+        listener.phase("training with proxmo", done=number, total=repeats)
+        found, order = _train(config)
+        ours.append(found)
+        if python is not None:
+            listener.phase("training with TRL", done=number, total=repeats)
+            theirs.append(_train_with_trl(config, python, order))
+    pairs = zip(ours, theirs, strict=True) if theirs else ()
+    ratios = tuple(one.rate / other.rate for one, other in pairs)
+    return Beside(_median(ours), _median(theirs) if theirs else None, ratios)
+
+
+def _median(runs: list[Throughput]) -> Throughput:
+    return sorted(runs, key=lambda one: one.rate)[len(runs) // 2]
+
+
+def _single_moments(config: Config, listener: Listener) -> Config:
+    """The configuration of a run in the world of moments, which are recorded here."""
+    rng = np.random.default_rng(config.seed)
+    games = replace(TinyConfig(), games=64, noise=0.0)
+    found = record_demonstrations(config.env, games, 0, rng, listener.phase)
+    MomentsEnv.moments = {f"{i:05d}": one for i, one in enumerate(found)}
+    return replace(
+        config,
+        env=EnvConfig(id=WORLD),
+        prompt=replace(config.prompt, history=0),
+        credit=CreditConfig(method="grpo"),
+        optim=replace(config.optim, kl_coef=0.0, minibatches=1),
+        eval=EvalConfig(split="train", episodes=1),
+        checkpoint=CheckpointConfig(every=10**6),
+    )
+
+
+def _train(config: Config) -> tuple[Throughput, list[str]]:
+    """Our loop: what it took, and the moments in the order of their groups."""
+    from proxmo.training.loop import Trainer
+
+    clock = _Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        Trainer(config, out=Path(folder) / "run", listener=clock).run()
+        files = sorted((Path(folder) / "run" / "episodes").iterdir())
+        rows = [
+            [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+            for file in files
+        ]
+    order = [row["task_id"] for part in rows for row in part if row["member"] == 0]
+    tokens = sum(
+        step["prompt_tokens"] + step["response_tokens"]
+        for part in rows[1:]
+        for row in part
+        for step in row["steps"]
+    )
+    wall, cpu = (last - first for first, last in zip(clock.ends[0], clock.ends[-1], strict=True))
+    return Throughput("proxmo", tokens, wall, cpu), order
+
+
+def _train_with_trl(config: Config, python: str, order: Sequence[str]) -> Throughput:
+    from transformers import AutoTokenizer
+
+    builder = PromptBuilder(config.prompt, AutoTokenizer.from_pretrained(config.model.name))
+    prompts = []
+    for name in order:
+        moment = MomentsEnv.moments[name]
+        view = View(moment.view.task, (), 0, moment.view.observation, moment.view.admissible)
+        prompts.append({"prompt": builder.build(view).text, "answer": moment.action})
+    job = {
+        "model": config.model.name,
+        "prompts": prompts,
+        "tasks": config.rollout.tasks,
+        "group_size": config.rollout.group_size,
+        "iterations": config.optim.iterations,
+        "max_new_tokens": config.sampling.max_new_tokens,
+        "temperature": config.sampling.temperature,
+        "lr": config.optim.lr,
+    }
+    try:
+        done = subprocess.run(
+            [python, bench_trl.__file__],
+            input=json.dumps(job),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except OSError as cause:
+        raise UsageError(f"{python!r} cannot be started: {cause.strerror}") from cause
+    except subprocess.CalledProcessError as cause:
+        last = (cause.stderr.strip().splitlines() or ["it gave no reason"])[-1]
+        raise UsageError(
+            f"{python!r} cannot train with TRL: {last}; it needs `pip install trl==1.16.0`"
+        ) from cause
+    found = json.loads(done.stdout.splitlines()[-1])
+    name = f"TRL {found['version']}"
+    return Throughput(name, found["tokens"], found["seconds"], found["cpu"])
+
+
+class _UntilTheSlowest:
+    """Asks the policy for every episode at every tick until the last has ended, as is common.
+
+    What it is told for ended episodes is thrown away; the others get the same replies.
+    """
+
+    def __init__(self, agent: LanguageAgent) -> None:
+        self.agent = agent
+        self._last: dict[tuple[int, ...], Situation] = {}
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Returns the decisions for the live episodes."""
+        # A seed of its own ends with the step; before it stand task, member and trial.
+        live = {(situation.seed or ())[:-1]: situation for situation in situations}
+        ended = [one for key, one in self._last.items() if key not in live]
+        self._last |= live
+        return self.agent.act([*situations, *ended], seed=seed)[: len(situations)]
+
+
+def rollout_efficiency(config: Config, listener: Listener | None = None) -> list[Efficiency]:
+    """Plays one iteration's episodes twice: by our loop, and generating until the slowest ends."""
+    listener = listener or Listener()
+    model, tokenizer = load_model(config.model.name, device=config.model.device)
+    agent = LanguageAgent(
+        TransformersPolicy(model, tokenizer),
+        PromptBuilder(config.prompt, tokenizer),
+        style=config.prompt.style,
+        temperature=config.sampling.temperature,
+        max_new_tokens=config.sampling.max_new_tokens,
+    )
+    world = config.env
+    tasks = proxmo_envs.task_set(world.id, world.split, world.data, **world.kwargs)
+    rng = np.random.default_rng(config.seed)
+    chosen = [task.task_id for task in tasks.sample(rng, config.rollout.tasks)]
+    found: list[Efficiency] = []
+    played: list[list[Episode]] = []
+    for loop, who in (("proxmo", agent), ("until the slowest ends", _UntilTheSlowest(agent))):
+        listener.phase("playing", text=loop)
+        asked, started = agent.sampled_tokens, time.process_time()
+        with closing(EnvPool(world)) as pool:
+            episodes = Collector(pool, who).play(
+                chosen,
+                group_size=config.rollout.group_size,
+                seed=(config.seed,),
+                own_seeds=True,
+            )
+        spent = time.process_time() - started
+        useful = sum(len(step.response_ids) for one in episodes for step in one.steps)
+        generated = agent.sampled_tokens - asked
+        found.append(Efficiency(loop, len(episodes), generated, useful, spent))
+        played.append(episodes)
+    assert [[s.action for s in e.steps] for e in played[0]] == [
+        [s.action for s in e.steps] for e in played[1]
+    ], "both loops play the same episodes"
+    return found
+
+
+def memory_growth(config: Config, iterations: int) -> Growth:
+    """Trains and watches the resident memory; the slope is that of a line through its values."""
+    from proxmo.training.loop import Trainer
+
+    clock = _Clock()
+    total = WARM_ITERATIONS + iterations
+    config = replace(
+        config,
+        optim=replace(config.optim, iterations=total),
+        eval=replace(config.eval, episodes=1, every=0),
+        checkpoint=CheckpointConfig(every=10, keep=1),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        Trainer(config, out=Path(folder) / "run", listener=clock).run()
+    watched = clock.memory[WARM_ITERATIONS - 1 :]
+    slope = float(np.polyfit(np.arange(len(watched)), watched, 1)[0])
+    return Growth(iterations, watched[0], watched[-1], slope)
+
+
+def _resident_bytes() -> int:
+    """The resident size of this process; 0 where the system does not say (not Linux)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
