@@ -1,10 +1,11 @@
 """The pages for people: a start page with tasks, then one address a session.
 
 Every move is a form that posts the action an agent would write, so people and agents play the same
-game; the answer leads to the page the shopper is on now. A form names the step it belongs to: what
-comes from a page left behind (the browser's back button, a second click on "Buy") changes nothing
-and is explained. The pages need no script and load nothing from elsewhere; elements have the ids
-and classes that clients of the original look for.
+game; the answer leads to the page the shopper is on now. A form names the step it belongs to. From
+a page left behind (by the browser's back button) one can search, and open a product that is at most
+a few pages back: the shop takes the way back first. All else from there, such as a second click on
+"Buy", changes nothing and is explained. The pages need no script and load nothing from elsewhere;
+elements have the ids and classes that clients of the original look for.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from flask import Blueprint, Response, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Response, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from webshop_server.app.desk import Desk
-from webshop_server.app.errors import RequestError, StaleStepError
-from webshop_server.pages import ATTRIBUTES, Kind, details, option_labels
+from webshop_server.app.errors import RequestError
+from webshop_server.pages import ATTRIBUTES, Kind, Move, details, option_labels
 from webshop_server.records import Product
 from webshop_server.session import Session
 
@@ -26,7 +27,9 @@ _LARGEST_STEP = 9
 _LEFT_BEHIND = (
     "That page is no longer open: the shop does not go back with the browser. You are here now."
 )
-_BACK = "click[back to search]"
+_BACK, _PREVIOUS = "click[back to search]", "click[< prev]"
+# From the details of a product to the results, and two pages of results further.
+_MOST_BACK = 4
 # Each department has a drawing of its own, see picture.html.
 _DRAWN = frozenset({"beauty", "electronics", "fashion", "garden", "grocery"})
 
@@ -63,10 +66,23 @@ def make_pages(desk: Desk) -> Blueprint:
         query, action = request.form.get("search_query"), request.form.get("action")
         if (query is None) == (action is None):
             raise RequestError("a form of the shop sends either search_query or action")
-        try:
-            return _act(desk, token, query, action, _whole(request.form.get("step", "")))
-        except StaleStepError:
-            return Response(_render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409)
+        seen = _whole(request.form.get("step", ""))
+        session, step = desk.sessions.read(token)
+        if query is not None:
+            action = f"search[{query}]"
+            # People search from any page: the shop goes back to the search page for them.
+            here = session.page.has_search_bar or not query.strip()
+            way = [_BACK] if _BACK in session.admissible and not here else []
+        else:
+            assert action is not None
+            way = [] if seen == step else _way_to(session, action)
+            if way is None:
+                return Response(_render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409)
+        for move in (*way, action):
+            outcome, session, step = desk.act(token, move, step)
+        if not outcome.valid:
+            return _render(token, session, step, f"{outcome.complaint}.")
+        return redirect(url_for("pages.show", token=token, step=step), 303)
 
     @pages.post("/shop/<token>/leave")
     def leave(token: str) -> ResponseReturnValue:
@@ -76,20 +92,19 @@ def make_pages(desk: Desk) -> Blueprint:
     return pages
 
 
-def _act(
-    desk: Desk, token: str, query: str | None, action: str | None, step: int
-) -> ResponseReturnValue:
-    """Carry out what a form asks for and lead to the page it opened, or explain why it did not."""
-    if query is not None:
-        session, _ = desk.sessions.read(token)
-        # People search from any page: the shop goes back to the search page for them.
-        if query.strip() and not session.page.has_search_bar and _BACK in session.admissible:
-            _, _, step = desk.act(token, _BACK, step)
-        action = f"search[{query}]"
-    outcome, session, step = desk.act(token, str(action), step)
-    if not outcome.valid:
-        return make_response(_render(token, session, step, f"{outcome.complaint}."))
-    return redirect(url_for("pages.show", token=token, step=step), 303)
+def _way_to(session: Session, action: str) -> list[str] | None:
+    """Return the steps back after which an action opens a product; None when there are none.
+
+    The session is walked through and of no use afterwards.
+    """
+    label = action[len("click[") : -1]
+    for back in range(_MOST_BACK + 1):
+        target = session.clickables.get(label)
+        if target is not None and target.move is Move.PRODUCT:
+            return [_PREVIOUS] * back
+        if not session.act(_PREVIOUS).valid:
+            break
+    return None
 
 
 def _render(token: str, session: Session, step: int, notice: str = "") -> str:

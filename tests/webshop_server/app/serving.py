@@ -15,11 +15,11 @@ from webshop_server.app.limits import Limits
 from webshop_server.app.site import create_app
 from webshop_server.shop import Shop
 
+DEFAULT = Limits()
+
 
 @contextmanager
-def served(
-    shop: Shop, directory: Path, limits: Limits = Limits()
-) -> Iterator[tuple[str, Flask]]:
+def served(shop: Shop, directory: Path, limits: Limits = DEFAULT) -> Iterator[tuple[str, Flask]]:
     """Serve a shop from a thread; gives the address and the application."""
     app = create_app(shop, directory, limits=limits, seed=0)
     server = create_server(app, map={}, host="127.0.0.1", port=0, threads=4)

@@ -138,16 +138,29 @@ def test_a_search_without_words_or_hits_is_explained(browser):
 
 
 def test_what_comes_from_a_page_left_behind_changes_nothing_and_is_explained(browser):
-    browser.enter().search("desk lamp")
-    old = browser.page
-    browser.press("B000000001")
-    here, browser.page = browser.at, old
-    assert browser.press("B000000002").status == 409
-    assert "no longer open" in browser.said(".notice") and browser.said("h2") == LAMP.title
+    item = browser.enter().search("desk lamp").press("B000000001").page
+    here = browser.press("< Prev").press("B000000002").at
+    browser.page = item
+    for label in ("white", "Features", "Buy Now"):
+        browser.page = item
+        assert browser.press(label).status == 409
+        assert "no longer open" in browser.said(".notice") and browser.said("h2") == "Plain lamp"
     # The browser's back button asks for the page of an earlier step.
     browser.get(re.sub(r"step=\d+", "step=1", here))
-    assert "no longer open" in browser.said(".notice") and browser.said("h2") == LAMP.title
+    assert "no longer open" in browser.said(".notice") and browser.said("h2") == "Plain lamp"
     assert browser.get(here).page.select(".notice") == []
+
+
+def test_after_going_back_in_the_browser_one_can_open_another_product_or_search(browser):
+    first = browser.enter().search("desk lamp").page
+    browser.press("Next >").press("B000000109").press("Features")
+    browser.page = first
+    assert browser.press("B000000001").status == 200
+    assert browser.said("h2") == LAMP.title
+    assert "Page 1" in browser.press("< Prev").said("h3")
+    browser.page = first
+    browser.press("B000000002").page = first
+    assert "Page 1" in browser.search("plain").said("h3")
 
 
 def test_buying_twice_counts_once(browser):
