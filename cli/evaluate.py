@@ -13,7 +13,7 @@ from proxmo.errors import UsageError
 
 from .asking import Asked, player_flags
 from .display import progress, show
-from .failures import DONE, FAILED, INCOMPLETE, debug_option
+from .failures import DONE, INCOMPLETE, debug_option
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation
@@ -100,9 +100,7 @@ def command(
         with _Kept(options["out"], listener):
             result = asked.evaluate(opened, {**choice, "data": data}, options)
     _print(result, as_json=as_json)
-    if result.complete:
-        return DONE
-    return INCOMPLETE if result.episodes else FAILED
+    return DONE if result.complete else INCOMPLETE
 
 
 class _Kept:

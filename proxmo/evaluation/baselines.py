@@ -110,7 +110,8 @@ def api_player(
         finally:
             if listener is not None:
                 listener.message(f"API: {policy.usage}")
-            if out is not None and out.is_dir():
+            # A directory that was refused is somebody else's; nothing was asked then.
+            if out is not None and policy.usage.requests:
                 with (out / "usage.jsonl").open("a", encoding="utf-8") as file:
                     file.write(json.dumps(dataclasses.asdict(policy.usage)) + "\n")
 

@@ -57,6 +57,10 @@ def measured_rows(paths: Iterable[Path]) -> list[Row]:
     groups: dict[tuple[str, str], list[Evaluation]] = {}
     for path in paths:
         key, evaluation = _read(path)
+        if not evaluation.episodes:
+            raise DataError(
+                f"{path} has no scored episode: all {evaluation.errors} ended in errors"
+            )
         groups.setdefault(key, []).append(evaluation)
     return _with_differences([_row(*key, group) for key, group in groups.items()])
 

@@ -49,11 +49,15 @@ class Failure:
         if isinstance(error, asyncio.TimeoutError | openai.APITimeoutError):
             return cls("no complete reply in time")
         if isinstance(error, openai.APIConnectionError):
-            return cls(f"no connection: {error.__cause__ or error}", unreachable=True)
+            why = error.__cause__ or error
+            # Of httpx or httpx2, as the client's version has it; whoever breaks off is there.
+            nobody = type(why).__name__ == "ConnectError"
+            return cls(f"no connection: {why!r}", unreachable=nobody)
         if isinstance(error, openai.APIStatusError):
             return _of_status(error)
-        # What is not JSON reaches us as the ValueError of the parser.
-        if isinstance(error, UnusableReplyError | openai.APIError | ValueError):
+        # What is not JSON reaches us as the error of the parser.
+        unusable = UnusableReplyError | openai.APIError | ValueError | RecursionError
+        if isinstance(error, unusable):
             return cls(f"unusable reply: {error}")
         raise error
 

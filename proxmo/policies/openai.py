@@ -89,6 +89,7 @@ class OpenAIPolicy:
         self._rng = rng or np.random.default_rng(0)
         self._key = _api_key(self.base_url)
         self._answered = False
+        self._refused: str | None = None
         self._pending: set[Future[list[Reply]]] = set()
         self._gate = Gate(self.limits.rate)
         self._slots = asyncio.Semaphore(self.limits.workers)
@@ -186,6 +187,8 @@ class OpenAIPolicy:
             attempt += 1
             async with self._slots:
                 await self._gate.wait()
+                if self._refused is not None:
+                    raise ApiError(self._refused)
                 self.usage += Usage(requests=1, retries=int(attempt > 1))
                 try:
                     return await self._request(message, settings)
@@ -193,7 +196,8 @@ class OpenAIPolicy:
                     failure = Failure.of(error)
             self._answered |= not failure.unreachable
             if failure.fatal:
-                raise ApiError(f"{self.base_url}, model {self.model!r}: {failure.cause}")
+                self._refused = f"{self.base_url}, model {self.model!r}: {failure.cause}"
+                raise ApiError(self._refused)
             pause = self._pause(attempt, failure)
             if not failure.passing or attempt == self.limits.attempts or pause is None:
                 break
@@ -218,7 +222,9 @@ class OpenAIPolicy:
         try:
             text, reason, counts = _read(completion)
         except (AttributeError, IndexError, KeyError, TypeError) as cause:
-            raise UnusableReplyError(f"no chat completion but {str(completion)[:80]!r}") from cause
+            # Some servers send their errors with status 200.
+            told = getattr(completion, "model_extra", None) or completion
+            raise UnusableReplyError(f"no chat completion but {str(told)[:200]!r}") from cause
         self.usage += Usage.of_reply(counts, self.prices)
         if not text and reason != "length":
             raise UnusableReplyError(f"it is empty (finish_reason {reason!r})")
@@ -240,8 +246,10 @@ def _read(completion: Any) -> tuple[str, str, tuple[int, int] | None]:
     choice = completion.choices[0]
     text = choice.message.content or getattr(choice.message, "refusal", None) or ""
     used = completion.usage
-    counts = used and (int(used.prompt_tokens), int(used.completion_tokens))
-    return str(text), str(choice.finish_reason), counts
+    counts = used and (used.prompt_tokens, used.completion_tokens)
+    # Some servers leave one of them out.
+    counted = counts if counts and all(isinstance(number, int) for number in counts) else None
+    return str(text), str(choice.finish_reason), counted
 
 
 def _api_key(base_url: str) -> str:

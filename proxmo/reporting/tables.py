@@ -150,6 +150,8 @@ def _successes(result: Run | Imitated) -> dict[str, str]:
 
 
 def _cells(result: Evaluation | TypeResult) -> tuple[str, str, str, str]:
+    if not result.episodes:
+        return "0", "0", "-", "-"
     bounds = interval(result.low, result.high)
     return str(result.episodes), str(result.wins), percent(result.success_rate), bounds
 

@@ -122,7 +122,9 @@ def test_episodes_that_could_not_be_scored_make_the_result_incomplete(proxmo, li
     assert done.code == 3
     assert "2 episodes ended in an error: TimeoutError: no answer (2)" in done.out
     library.result = evaluation(0.0, errors=2, episodes=0)
-    assert proxmo("eval", "--checkpoint", "run").code == 1
+    done = proxmo("eval", "--checkpoint", "run")
+    assert done.code == 3
+    assert ["all", "0", "0", "-", "-"] in [line.split() for line in done.out.splitlines()]
 
 
 @pytest.mark.parametrize("arguments", [[], ["--checkpoint", "run", "--policy", "expert"]])

@@ -128,6 +128,15 @@ def test_a_refused_key_ends_the_command_at_once_with_one_line(proxmo, plans):
     assert errors[0].startswith(f"error: {server.base_url}, model 'gpt-test': the API key was")
 
 
+def test_a_directory_of_something_else_stays_as_it_is(proxmo):
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine")
+    with stub_api(lambda *_: "x") as server:
+        done = proxmo(*api(server), *GAMES, "--out", "mine")
+    assert (done.code, server.requests) == (2, [])
+    assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
+
+
 def test_prices_become_costs(proxmo):
     with stub_api(lambda *_: "<action>up</action>") as server:
         done = proxmo(

@@ -114,6 +114,11 @@ def test_what_could_not_be_scored_is_said(directory):
     assert notes(rows)[-1] == "m grpo: 3 episodes ended in an error and are left out"
 
 
+def test_where_nothing_was_scored_there_is_no_rate(directory):
+    with pytest.raises(DataError, match="no scored episode: all 7 ended in errors"):
+        measured_rows([directory(result(0, errors=7, episodes=0), "grpo")])
+
+
 def test_a_training_run_counts_with_its_last_evaluation(tmp_path: Path):
     def run(name: str, *iterations: int) -> Path:
         path = tmp_path / name

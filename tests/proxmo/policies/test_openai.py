@@ -82,8 +82,10 @@ def test_tokens_and_cost_are_those_the_server_counts():
         )
 
 
-def test_a_reply_without_counts_is_counted_as_such():
-    body = b'{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}]}'
+@pytest.mark.parametrize("usage", ["null", '{"prompt_tokens": 9, "completion_tokens": null}'])
+def test_a_reply_without_counts_is_counted_as_such(usage: str):
+    reply = '{"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], "usage": %s}'
+    body = (reply % usage).encode()
     with asked_at(lambda *_: Answer(body=body)) as (policy, _):
         assert say(policy)[0].text == "x"
         assert policy.usage == Usage(requests=1, uncounted=1)
@@ -98,12 +100,13 @@ def test_a_reply_without_counts_is_counted_as_such():
         Answer(body=b'{"choices": [{"mess'),
         Answer("fine", breaks_off=True),
         Answer(body=b"[1, 2]"),
+        Answer(body=b"[" * 100_000),
         Answer(body=b'{"choices": []}'),
         Answer(body=b"<html>sorry</html>", headers={"Content-Type": "text/html"}),
         Answer(""),
         Answer(None),
     ],
-    ids=lambda a: f"{a.status}-{a.body or a.text}{' broken off' if a.breaks_off else ''}",
+    ids=lambda a: f"{a.status}-{(a.body or a.text or b'')[:20]}{' broken off' * a.breaks_off}",
 )
 def test_what_may_pass_is_tried_again_and_then_ends_that_reply_only(trouble: Answer):
     def broken_for_b(message: str, _: int) -> Answer | str:
@@ -116,6 +119,19 @@ def test_what_may_pass_is_tried_again_and_then_ends_that_reply_only(trouble: Ans
         assert sorted(api.prompts) == ["a", "b", "b", "b"]
         usage = policy.usage
         assert (usage.requests, usage.retries, usage.failures) == (4, 2, 1)
+
+
+def test_an_error_that_comes_with_status_200_is_told():
+    answer = Answer(body=b'{"error": {"message": "provider down"}}')
+    with asked_at(lambda *_: answer) as (policy, _):
+        assert "provider down" in (say(policy)[0].error or "")
+
+
+def test_a_server_whose_replies_all_break_off_is_no_wrong_address():
+    with asked_at(lambda *_: Answer("fine", breaks_off=True)) as (policy, _):
+        error = say(policy)[0].error or ""
+        assert "no connection: RemoteProtocolError" in error
+        assert policy.usage.failures == 1
 
 
 def test_one_failure_is_forgotten_after_a_success():
@@ -171,8 +187,10 @@ def test_what_never_passes_ends_everything_at_the_first_answer(answer: Answer, s
     with asked_at(lambda *_: answer, workers=1) as (policy, api):
         with pytest.raises(ApiError, match=says) as raised:
             say(policy, *"abcdef")
-        assert len(api.requests) <= 2
         assert "\n" not in str(raised.value)
+        with pytest.raises(ApiError, match=says):
+            say(policy)
+        assert len(api.requests) == 1
 
 
 def test_a_bad_request_is_not_repeated():
