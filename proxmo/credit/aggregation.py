@@ -76,14 +76,16 @@ def soft_baselines(
     candidates = _Candidates(index, value, episode, exclude)
     units = candidates.units
     result = np.zeros((3, len(units.node)))
-    result[0] = value[units.row]
+    result[0] = np.nan
     for found in index.search(spare=int(exclude != "none")):
         first, last = np.searchsorted(units.node, [found.query[0], found.query[-1] + 1])
         rows = max(1, BLOCK // found.ids.shape[1])
         for start in range(first, last, rows):
             part = slice(start, min(start + rows, last))
             _aggregate(candidates, found, part, tau, result[:, part])
-    return Baselines(*result[:, units.of_row])
+    baseline, neighbours, cut = result[:, units.of_row]
+    # A unit without candidates has steps of several values: each is compared with its own.
+    return Baselines(np.where(np.isnan(baseline), value, baseline), neighbours, cut)
 
 
 class _Candidates:
@@ -143,7 +145,8 @@ def _aggregate(
     last = np.where(ids >= 0, similarity, np.inf).min(1)
     with np.errstate(over="ignore"):
         rest = beyond * np.exp(np.minimum(last - top, 0.0) / tau)
-    result[2] = rest / np.where(rest > 0, rest + total, 1.0)
+    # Where every neighbour found is left out, the cut took all the candidates there may be.
+    result[2] = np.where(some, rest / np.where(some, rest + total, 1.0), beyond > 0)
 
 
 def softmax_weights(similarity: Floats, count: Floats, tau: float) -> tuple[Floats, Floats, Floats]:

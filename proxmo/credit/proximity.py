@@ -156,7 +156,10 @@ def _found(index: Any, queries: Vectors, k: int, first: int, start: int) -> Foun
     query = np.arange(first + start, first + start + len(queries))
     ids = np.where(ids >= 0, ids + first, -1)
     similarity = np.clip(similarity.astype(np.float64), -1.0, 1.0)
-    # A state is as similar to itself as can be, whatever float32 says, also one without a token.
+    # A state is as similar to itself as can be, whatever float32 says, also one without a token,
+    # which a search for the top k may miss.
+    missed = ~(ids == query[:, None]).any(1)
+    ids[missed, -1] = query[missed]
     similarity[ids == query[:, None]] = 1.0
     return Found(query, ids, similarity)
 

@@ -89,6 +89,15 @@ def test_a_step_without_candidates_has_no_step_advantage(exclude):
     assert step_part([1.0], [A], exclude=exclude).tolist() == [0.0]
 
 
+def test_each_step_of_a_lone_episode_that_stays_where_it_is_has_no_step_advantage():
+    # Returns 0.95 and 1 from one state, and no other episode to compare either with.
+    batch = single_steps(
+        [0.0, 1.0], episode=[0, 0], step=[0, 1], success=[True] * 2, state=np.array([A, A])
+    )
+    out = credit.assign("proxmo", **batch, exclude="episode")
+    assert out.step_advantage.tolist() == [0.0, 0.0]
+
+
 def test_a_low_temperature_compares_with_the_nearest_state():
     # Each state is nearest to itself: A holds 1 and 0, B one step.
     found = step_part([1.0, 0.0, 5.0], [A, A, B], tau=1e-300)
@@ -202,6 +211,28 @@ def test_the_top_k_baseline_is_within_the_reported_bound(exclude):
     off = np.abs(whole.step_advantage - cut.step_advantage).max()
     assert 1e-3 < off <= cut.diagnostics["credit/top_k_cut_max"] * spread
     assert whole.diagnostics["credit/top_k_cut_max"] < 1e-12
+
+
+def test_a_cut_that_leaves_no_candidate_is_reported_as_all_of_the_weight():
+    # The nearest two of either state of episode 0 are both its own: B would be the third.
+    batch = single_steps(
+        [1.0, 0.0, 0.0],
+        episode=[0, 0, 1],
+        step=[0, 1, 0],
+        success=[True, True, False],
+        state=np.array([A, [0.8, 0.6], [-1.0, 0.0]]),
+    )
+    out = credit.assign("proxmo", **batch, exclude="episode", top_k=1, tau=1e-4)
+    assert out.diagnostics["credit/top_k_cut_max"] == 1.0
+
+
+def test_a_cut_search_finds_an_empty_observation_itself():
+    # Its vector is zero, as near to every other as to itself by the inner product alone.
+    texts = ["red mug", "blue mug", "green mug", "", "a shelf"]
+    batch = single_steps([1.0, 0.0, 0.0, 5.0, 0.0], state=texts)
+    out = credit.assign("proxmo", **batch, top_k=1, tau=1e-4)
+    np.testing.assert_allclose(out.step_advantage, 0.0, atol=1e-6)
+    assert out.explain(3).neighbours[0].text == ""
 
 
 def test_rows_order_group_names_and_other_tasks_do_not_matter():
