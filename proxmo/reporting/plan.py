@@ -25,7 +25,7 @@ def plan(config: Config, *, play: bool, processes: int = 1) -> list[str]:
     Args:
         config: of the run.
         play: whether some tasks may be played without a model, to see how long prompts are.
-        processes: GPUs that share the model.
+        processes: how many there are, each with a device of its own.
 
     Raises:
         UsageError: the device is not there, or the model's context is too short.
@@ -97,8 +97,7 @@ def _memory(config: Config, needed: Memory, device: float | None, processes: int
         return
     whole = device or _USUAL_GPU
     share = needed.vllm_share * whole
-    weights = needed.kept["weights"] * processes
-    room = max(0.0, share - weights) / needed.cache_per_token
+    room = max(0.0, share - needed.kept["weights"]) / needed.cache_per_token
     yield (
         f"memory: {_size(needed.sampling_peak)}{each} while sampling, beside vLLM's "
         f"{_size(share)} ({config.rollout.gpu_memory:g} of {_size(whole)}): its weights, and keys "
@@ -109,9 +108,9 @@ def _memory(config: Config, needed: Memory, device: float | None, processes: int
         peak = needed.update_peak + share
     if peak > whole:
         yield (
-            f"memory: {_size(peak)} do not fit into {_size(whole)}: share the model between GPUs "
-            "(--nproc), train adapters (model.lora_rank), lower rollout.gpu_memory or "
-            "optim.micro_batch_tokens"
+            f"memory: {_size(peak)} do not fit into {_size(whole)}: cut the optimiser's state "
+            "(--nproc N --set model.parallel=fsdp), train adapters (model.lora_rank), lower "
+            "rollout.gpu_memory or optim.micro_batch_tokens"
         )
 
 

@@ -135,7 +135,7 @@ class MomentsEnv(gymnasium.Env[str, str]):
         }
 
 
-gymnasium.register(id="Moments-v0", entry_point=MomentsEnv)
+gymnasium.register(id="Moments-v0", entry_point=f"{__name__}:MomentsEnv")
 
 
 class _Clock(Listener):

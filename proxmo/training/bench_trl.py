@@ -33,7 +33,7 @@ def main() -> None:
 
     ends: list[tuple[float, float]] = []
 
-    class Clock(transformers.TrainerCallback):  # type: ignore[misc]
+    class Clock(transformers.TrainerCallback):
         def on_step_end(self, *_: Any, **__: Any) -> None:
             ends.append((time.perf_counter(), time.process_time()))
 

@@ -83,7 +83,7 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
         config: of the run.
         model: sizes of its model.
         on_gpu: whether it runs there, which decides the type of the parameters.
-        processes: devices that share weights and optimiser (`--nproc`).
+        processes: how many there are (`--nproc`), each with a device of its own.
     """
     asked = config.model
     half = asked.dtype == "bfloat16" or (asked.dtype == "auto" and on_gpu)
@@ -91,34 +91,36 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
     whole = model.parameters
     linear = model.layers * sum(i * o for i, o in model.linear_layers)
     trained = model.adapter_parameters(asked.lora_rank) if asked.lora_rank else whole
-    copied = half and not asked.lora_rank
-    weights = whole * width
+    # Each process has all that is needed to sample; FSDP2 cuts a float32 copy for the update.
+    sharded = asked.parallel == "fsdp" and processes > 1
+    pieces = processes if sharded else 1
+    copied = sharded or (half and not asked.lora_rank)
+    weights: float = whole * width
     if asked.load_in_4bit:
         weights = (whole - linear) * width + linear * FOUR_BITS / 8
     kept = {"weights": weights}
     if config.optim.kl_coef > 0 and not asked.lora_rank:
         kept["reference"] = whole * width
     if copied:
-        kept["float32 copies"] = 4 * trained
+        kept["float32 copies"] = 4 * (whole if sharded else trained) / pieces
     if asked.lora_rank:
         kept["adapters"] = 4 * trained
-    kept["AdamW moments"] = 8 * trained
-    gradients = 4 * trained + (width * trained if copied else 0)
+    kept["AdamW moments"] = 8 * trained / pieces
+    gradients = 4 * trained / pieces
+    if half and not sharded and not asked.lora_rank:
+        gradients += width * trained
     rows, tokens = micro_batch(config)
     passing = activations(model, tokens, width, checkpointing=asked.gradient_checkpointing)
     passing += rows * (config.sampling.max_new_tokens + 1) * model.vocabulary * LOGIT_BYTES
     # When the optimiser steps, the activations are gone.
-    stepping = 4 * trained if on_gpu else 0
-    updating = {
-        "gradients": gradients / processes,
-        "activations and logits": max(float(passing), stepping / processes),
-    }
+    stepping = 4 * trained / pieces if on_gpu else 0.0
+    updating = {"gradients": gradients, "activations and logits": max(passing, stepping)}
     cache = model.cached_values * width
     sampling = {}
     if config.rollout.engine == "transformers":
         sampling["cache"] = min(GENERATED_TOKENS, live_tokens(config)) * float(cache)
     return Memory(
-        kept={name: size / processes for name, size in kept.items()},
+        kept=kept,
         updating=updating,
         sampling=sampling,
         vllm_share=config.rollout.gpu_memory if config.rollout.engine == "vllm" else 0.0,

@@ -133,10 +133,17 @@ def test_adapters_cost_a_fraction_and_four_bits_an_eighth_of_float32():
     assert 0.3 < four.kept["weights"] / needed.kept["weights"] < 0.5
 
 
-def test_processes_share_what_is_kept_and_not_the_activations():
-    alone, four = (memory(Config(), LARGE, on_gpu=True, processes=n) for n in (1, 4))
-    assert sum(four.kept.values()) == sum(alone.kept.values()) / 4
-    assert four.updating["gradients"] == alone.updating["gradients"] / 4
+def test_fsdp_cuts_the_optimiser_and_the_gradients_and_leaves_what_samples():
+    cut = Config(model=ModelConfig(parallel="fsdp"))
+    needed = memory(cut, LARGE, on_gpu=True, processes=4)
+    assert needed.kept == {
+        "weights": 2 * P,
+        "reference": 2 * P,
+        "float32 copies": P,
+        "AdamW moments": 2 * P,
+    }
+    assert needed.updating["gradients"] == P
+    assert memory(cut, LARGE, on_gpu=True) == memory(Config(), LARGE, on_gpu=True, processes=4)
 
 
 def test_the_micro_batch_decides_the_activations_unless_a_single_sample_is_longer():
