@@ -93,6 +93,7 @@ def _write(
     from proxmo.config import Config
     from proxmo.config_loading import resolve
     from proxmo.evaluation.panels import make_panel, write_panel
+    from proxmo.rollout.environments import make_env
 
     if path.exists():
         raise UsageError(f"--new {path} exists; a panel is not changed, choose another name")
@@ -107,6 +108,8 @@ def _write(
         episodes=episodes,
         seed=seed,
     )
+    # What nobody can play is no panel.
+    make_env(made.env).close()
     write_panel(made, path)
     click.echo(f"{path}: panel {made.name}, {len(made.tasks)} tasks, sha256 {made.hash}")
 

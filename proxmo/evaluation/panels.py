@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import os
 import re
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import tomli_w
 
@@ -53,9 +55,21 @@ class Panel:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of environment, step limit, ids and contents; where the data lies is no part."""
-        limit = "" if self.env.max_steps is None else f" {self.env.max_steps} steps"
-        lines = [f"{self.env.id.rpartition(':')[2]}{limit}\n"]
+        """SHA-256 of environment, step limit, options, ids and contents.
+
+        Where the data or the server is makes no difference, nor does a step limit that is the
+        environment's own.
+        """
+        world = self.env.id.rpartition(":")[2]
+        spec = gymnasium.registry.get(world)
+        options = {key: v for key, v in self.env.kwargs.items() if key != "base_url"}
+        limit = options.pop("max_episode_steps", None)
+        limit = limit if self.env.max_steps is None else self.env.max_steps
+        if limit is not None and (spec is None or limit != spec.max_episode_steps):
+            world += f" {limit} steps"
+        if options:
+            world += f" {json.dumps(options, sort_keys=True, default=str)}"
+        lines = [f"{world}\n"]
         lines += [f"{task_id} {content}\n" for task_id, content in self.tasks.items()]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -87,7 +101,7 @@ def make_panel(
         UsageError: fewer than one task is asked for.
         ProxmoEnvError: the environment has no such split or data.
     """
-    splits = tuple(splits) or (env.split,)
+    splits = tuple(dict.fromkeys(splits)) or (env.split,)
     env = dataclasses.replace(env, split=splits[0])
     sets = [_task_set(env, split) for split in splits]
     where = [(one, index) for one in sets for index in range(len(one))]
@@ -177,17 +191,17 @@ def _read_panel(path: Path, data: str | None) -> Panel:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as cause:
         raise DataError(f"cannot read the panel {path}: {cause}") from cause
-    tasks, splits = table.get("tasks"), table.get("splits")
-    if isinstance(tasks, list) and len(set(tasks)) == len(tasks):
-        tasks = dict.fromkeys(tasks, "")
-    if not (isinstance(tasks, dict) and tasks and isinstance(splits, list) and splits):
-        raise DataError(
-            f"{path} is no panel: expected `splits`, a list of names, and `tasks`, a table of task "
-            "ids with the hashes of their contents or a list of ids, each once"
-        )
     if strange := sorted(set(table) - _KEYS):
         raise DataError(f"{path} has an unknown key {strange[0]!r}; known: {', '.join(_KEYS)}")
-    env = from_table({"env": {**table.get("env", {}), "split": splits[0]}}).env
+    splits, env = table.get("splits"), table.get("env", {})
+    tasks = _known_contents(table.get("tasks"))
+    if not (tasks and _are_texts(splits) and isinstance(env, dict)):
+        raise DataError(
+            f"{path} is no panel: expected `splits`, a list of names, `tasks`, a table of task ids "
+            "with the hashes of their contents or a list of ids, each once, and perhaps a table "
+            "`env`"
+        )
+    env = from_table({"env": {**env, "split": splits[0]}}).env
     if data is not None:
         env = dataclasses.replace(env, data=data)
     found = {}
@@ -203,6 +217,19 @@ def _read_panel(path: Path, data: str | None) -> Panel:
             f"{panel.hash}: it was edited; leave the line `hash` out to make it a panel of its own"
         )
     return panel
+
+
+def _known_contents(tasks: Any) -> dict[str, str]:
+    """The tasks of a file with the hashes that it knows, "" for others; {} where it holds none."""
+    if isinstance(tasks, dict) and _are_texts([*tasks.values()]):
+        return tasks
+    if _are_texts(tasks) and len(set(tasks)) == len(tasks):
+        return dict.fromkeys(tasks, "")
+    return {}
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and values != [] and all(isinstance(v, str) for v in values)
 
 
 def _check_contents(what: str, wanted: Mapping[str, str], found: Mapping[str, str]) -> None:

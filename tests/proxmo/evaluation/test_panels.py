@@ -15,7 +15,7 @@ import pytest
 import proxmo_envs
 from proxmo.config import EnvConfig
 from proxmo.errors import DataError, UnknownNameError, UsageError
-from proxmo.evaluation.panels import BUILT_IN, make_panel, open_panel, write_panel
+from proxmo.evaluation.panels import BUILT_IN, Panel, make_panel, open_panel, write_panel
 from proxmo_envs import InvalidOptionError
 from proxmo_envs.alfworld import sources
 from tests.fakes import COUNTER
@@ -47,10 +47,15 @@ def test_several_splits_make_one_panel_in_their_order():
     assert panel.split == "valid_unseen+train"
 
 
-def test_the_hash_covers_environment_step_limit_ids_contents_and_order():
+def test_a_split_that_is_named_twice_counts_once():
+    assert make_panel(counter(3), ["train", "train"]) == make_panel(counter(3), ["train"])
+
+
+def test_the_hash_covers_environment_step_limit_options_ids_contents_and_order():
     panel = make_panel(counter(), ["train"], episodes=3)
     lines = "".join(f"{t} {content}\n" for t, content in panel.tasks.items())
-    assert panel.hash == hashlib.sha256(f"Counter-v0\n{lines}".encode()).hexdigest()
+    first = 'Counter-v0 {"tasks": 20}\n'
+    assert panel.hash == hashlib.sha256(f"{first}{lines}".encode()).hexdigest()
     backwards = dict(reversed(list(panel.tasks.items())))
     changed = {**panel.tasks, "train-3": "other"}
     others = [
@@ -58,14 +63,28 @@ def test_the_hash_covers_environment_step_limit_ids_contents_and_order():
         replace(panel, tasks=changed),
         replace(panel, env=replace(panel.env, max_steps=7)),
         replace(panel, env=replace(panel.env, id="Other-v0")),
+        replace(panel, env=replace(panel.env, kwargs={"tasks": 20, "hints": True})),
     ]
-    assert len({panel.hash, *(one.hash for one in others)}) == 5
+    assert len({panel.hash, *(one.hash for one in others)}) == 6
+
+
+def test_a_step_limit_counts_as_it_holds_however_it_is_given():
+    def digest(limit: int | None, **kwargs: int) -> str:
+        env = EnvConfig("WebShop-v0", max_steps=limit, kwargs=kwargs)
+        return Panel("p", env, ("test",), {"a": "b"}).hash
+
+    assert digest(None) == digest(15) == digest(None, max_episode_steps=15)
+    assert digest(7) == digest(None, max_episode_steps=7) == digest(7, max_episode_steps=15)
+    assert digest(7) != digest(15)
 
 
 def test_the_hash_does_not_cover_name_and_place_of_the_data():
     here = make_panel(TINY, ["valid_seen"], episodes=4)
     there = make_panel(EnvConfig(kwargs=TINY.kwargs), ["valid_seen"], episodes=4, name="other")
     assert here.hash == there.hash
+    served = EnvConfig("WebShop-v0", kwargs={"base_url": "http://localhost:3000"})
+    digests = [Panel("p", env, ("test",), {}).hash for env in (served, EnvConfig("WebShop-v0"))]
+    assert digests[0] == digests[1]
 
 
 def test_the_order_of_a_directory_changes_nothing(
@@ -206,6 +225,11 @@ def test_a_list_of_ids_is_a_panel_too(tmp_path: Path):
         ('tasks = ["a"]', "is no panel"),
         ('splits = ["train"]', "is no panel"),
         ('splits = ["train"]\ntasks = ["a", "a"]', "each once"),
+        ('splits = ["train"]\ntasks = [1]', "is no panel"),
+        ('splits = ["train"]\ntasks = [["a"]]', "is no panel"),
+        ('splits = ["train"]\ntasks = {a = {b = 1}}', "is no panel"),
+        ('splits = [3]\ntasks = ["a"]', "is no panel"),
+        ('splits = ["train"]\ntasks = ["a"]\nenv = "ALFWorld-v0"', "is no panel"),
         ('splits = ["train"]\ntasks = ["a"]\ntask = 1', "unknown key 'task'"),
         ('splits = ["train"]\ntasks = ["a"]', "are not in the data .a."),
     ],
