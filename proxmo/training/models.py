@@ -56,5 +56,7 @@ def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, A
         if config.optim.kl_coef > 0:
             reference = load_model(source, **where)[0].eval().requires_grad_(False)
     if wanted.gradient_checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        # transformers has renamed it; where both are, the old name warns.
+        enable = getattr(model, "activation_checkpointing_enable", None)
+        (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
     return model, tokenizer, reference
