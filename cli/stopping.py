@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 
 # SIGTERM is how schedulers announce that the machine is taken away: the same wish as a Ctrl-C.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 class GracefulStop:
     """Turns the first signal into a call while the `with` block runs."""
 
-    def __init__(self, request_stop: Callable[[], None], say: Callable[[str], None]) -> None:
-        """Call `request_stop` at the first signal and tell the person at the terminal."""
+    def __init__(
+        self,
+        request_stop: Callable[[], None],
+        say: Callable[[str], None],
+        signals: Iterable[int] = STOPPING,
+    ) -> None:
+        """Call `request_stop` at the first of the signals and tell the person at the terminal."""
+        self._signals = tuple(signals)
         self._request_stop = request_stop
         self._say = say
         self._previous: dict[int, object] = {}
@@ -22,7 +28,7 @@ class GracefulStop:
 
     def __enter__(self) -> GracefulStop:
         """Take over the signals."""
-        for number in _SIGNALS:
+        for number in self._signals:
             self._previous[number] = signal.signal(number, self._on_signal)
         return self
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shlex
+from contextlib import ExitStack
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,10 +18,11 @@ import click
 from proxmo.config import Config
 from proxmo.config_loading import differing_keys, dump_toml, load_toml, resolve
 from proxmo.errors import UsageError
+from proxmo.reporting.listener import Listener
 
 from .display import progress, show
 from .failures import DONE, INCOMPLETE, debug_option
-from .stopping import GracefulStop
+from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
     from proxmo.training.loop import Run
@@ -28,6 +33,7 @@ _CHANGEABLE = (
     "optim.iterations",
     "optim.micro_batch_tokens",
     "model.device",
+    "model.parallel",
     "eval.",
     "checkpoint.",
 )
@@ -77,6 +83,14 @@ _CHANGEABLE = (
 @click.option("--seed", type=int, metavar="N", help="Seed of every random draw  [0]")
 @click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]")
 @click.option(
+    "--nproc",
+    "processes",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Processes that share the work, each with a GPU if there are any  [1]",
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Print the resolved configuration and what it needs (memory, tokens), touch nothing.",
@@ -89,6 +103,7 @@ def command(
     out: Path | None,
     resume: Path | None,
     minutes: float | None,
+    processes: int,
     dry_run: bool,
     as_json: bool,
     **flags: Any,
@@ -108,16 +123,24 @@ def command(
         else _resumed(resume, presets, keys, assignments)
     )
     if dry_run:
-        _print_plan(config)
+        _print_plan(config, processes)
         return DONE
     path = _run_directory(config, out) if resume is None else _same_directory(resume, out)
-    run, stopped = _train(config, path, resume=resume is not None, minutes=minutes)
-    _print(run, as_json=as_json)
+    leads = os.environ.get("RANK", "0") == "0"  # of those that torchrun has started
+    work = _train if processes == 1 else partial(_train_together, processes)
+    try:
+        run, stopped = work(config, path, resume=resume is not None, minutes=minutes)
+    except BaseException:
+        if leads and any((path / "checkpoints").glob("step_*")):
+            click.echo(f"what was saved is intact; continue: {_resume_command(path)}", err=True)
+        raise
+    if leads:
+        _print(run, as_json=as_json)
     # A time budget that is used up is what was asked for; a Ctrl-C is not.
     return INCOMPLETE if stopped and not run.finished else DONE
 
 
-def _print_plan(config: Config) -> None:
+def _print_plan(config: Config, processes: int) -> None:
     """Print the configuration and, as comments, what it needs; raise for what no run could be."""
     named = differing_keys(resolve(), config)
     # What is built in exists; to find that out would cost the imports of numpy and gymnasium.
@@ -128,7 +151,7 @@ def _print_plan(config: Config) -> None:
         check_request(config)
     from proxmo.reporting.plan import plan
 
-    comments = plan(config, play=checked)
+    comments = plan(config, play=checked, processes=processes)
     click.echo(dump_toml(config) + "".join(f"# {line}\n" for line in comments), nl=False)
 
 
@@ -192,22 +215,54 @@ def _same_directory(resume: Path, out: Path | None) -> Path:
     return resume
 
 
-def _train(config: Config, path: Path, *, resume: bool, minutes: float | None) -> tuple[Run, bool]:
+def _train(
+    config: Config,
+    path: Path,
+    *,
+    resume: bool,
+    minutes: float | None,
+    signals: tuple[int, ...] = STOPPING,
+) -> tuple[Run, bool]:
     """Run the trainer; returns the run and whether a signal asked for its end."""
+    from proxmo.training.distributed import joined
+
     title = f"proxmo · {config.env.id} · {config.model.name} · {config.credit.method}"
-    with progress(title, minutes=minutes) as listener:
+    with joined(config.model.device) as world, ExitStack() as display:
+        listener = Listener()
+        if world.leads:
+            listener = display.enter_context(progress(title, minutes=minutes))
         listener.phase("loading libraries")
         from proxmo.training.loop import Trainer
 
-        trainer = Trainer(config, out=path, resume=resume, listener=listener, minutes=minutes)
+        path = world.told(path)  # it may have been named after the time
+        trainer = Trainer(
+            config, out=path, resume=resume, listener=listener, minutes=minutes, world=world
+        )
         listener.message(f"run directory {path}")
-        try:
-            with GracefulStop(trainer.request_stop, listener.message) as stop:
-                return trainer.run(), stop.requested
-        except BaseException:
-            if any((path / "checkpoints").glob("step_*")):
-                listener.message(f"what was saved is intact; continue: {_resume_command(path)}")
-            raise
+        with GracefulStop(trainer.request_stop, listener.message, signals) as stop:
+            return trainer.run(), stop.requested
+
+
+def _train_together(
+    number: int, config: Config, path: Path, *, resume: bool, minutes: float | None
+) -> tuple[Run, bool]:
+    """Run the trainer in several processes, as torchrun would; returns what the first one does."""
+    from proxmo.training.distributed import check_devices
+    from proxmo.training.launcher import Processes
+
+    if "WORLD_SIZE" in os.environ:
+        raise UsageError(
+            f"--nproc {number} starts processes, but a launcher such as torchrun has started this "
+            "one; leave --nproc out"
+        )
+    check_devices(config.model.device, number)
+    arguments = {"resume": resume, "minutes": minutes, "signals": (SIGINT,)}
+    with (
+        Processes(number, partial(_train, config, path, **arguments)) as processes,
+        GracefulStop(processes.request_stop, lambda text: None),
+    ):
+        run: tuple[Run, bool] = processes.wait()
+        return run
 
 
 def _resume_command(path: Path) -> str:

@@ -72,7 +72,7 @@ def assembled(value: Any, *, keep: bool) -> Any:
     from torch.distributed.tensor import DTensor
 
     if isinstance(value, DTensor):
-        whole = value.full_tensor()
+        whole = value.detach().full_tensor()
         return whole.cpu() if keep else None
     if isinstance(value, dict):
         return {key: assembled(below, keep=keep) for key, below in value.items()}
