@@ -31,6 +31,7 @@ _CENTS: Final = (0.0, 0.49, 0.5, 0.95, 0.99)
 # How often a request in free words names a value of an option.
 _OPTION_ASKED: Final = 0.9
 _ASIN_LETTERS: Final = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+_SYLLABLES: Final = [f"{first}{second}" for first in "BCDFGHJKLMNPRSTVWZ" for second in "AEIOU"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Difficulty:
         options: most options of a product.
         values: values of an option.
         wished: share of products that somebody wishes for, of those that are not overpriced.
-        wordy: full texts, makers and ids; otherwise a few words and numbers.
+        wordy: full texts, makers and ids; otherwise a few words and short ids.
     """
 
     products: int
@@ -96,9 +97,12 @@ def _entries(difficulty: str) -> list[Entry]:
 
 
 def _asins(n: int, settings: Difficulty, draws: Draws) -> list[str]:
-    """Draw ids that look like the usual ones, or plain numbers where all is short."""
+    """Draw ids that look like the usual ones; where all is short, count: BA0, BE0 ... ZU9.
+
+    Neighbours, which are often twins, have different letters.
+    """
     if not settings.wordy:
-        return [str(number) for number in range(100, 100 + n)]
+        return [f"{start}{number}" for number in range(10) for start in _SYLLABLES][:n]
     found: dict[str, None] = {}
     while len(found) < n:
         found["B0" + "".join(draws.pick(_ASIN_LETTERS) for _ in range(8))] = None

@@ -1,6 +1,7 @@
 import pytest
 
-from proxmo.agents.layouts import LAYOUTS, clean_observation
+from proxmo.agents.layouts import LAYOUTS, clean_observation, shown_actions
+from proxmo.agents.views import View
 
 TASK = "put a clean mug in cabinet."
 FIRST = (
@@ -62,3 +63,17 @@ def test_blank_lines_collapse_in_think_and_all_lines_in_terse():
     page = "\n one \n\n\n two  three\n"
     assert LAYOUTS["think"].tidy(page, TASK) == "one\ntwo  three"
     assert LAYOUTS["terse"].tidy(page, TASK) == "one two three"
+
+
+@pytest.mark.parametrize("style", ["terse", "bare"])
+def test_the_mark_between_the_texts_of_a_web_page_becomes_one_sign(style: str):
+    assert LAYOUTS[style].tidy("Back [SEP] A1 [SEP] red pot", TASK) == "Back | A1 | red pot"
+    assert LAYOUTS["think"].tidy("Back [SEP] A1", TASK) == "Back [SEP] A1"
+
+
+def test_a_bare_prompt_offers_nothing_and_shows_page_and_task():
+    offered = ("click[red]", "click[buy now]")
+    assert shown_actions(offered, LAYOUTS["terse"]) == offered
+    assert shown_actions(offered, LAYOUTS["bare"]) == ()
+    view = View("buy a pot", (), 0, "red | Buy Now", ())
+    assert LAYOUTS["bare"].render(view) == "now: red | Buy Now\ntask: buy a pot"

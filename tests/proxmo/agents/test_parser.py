@@ -163,6 +163,13 @@ def test_a_terse_reply_is_one_line_that_ends_by_itself():
     assert terse("look", ROOM, "length") == (None, ParseReason.CUT_BY_LENGTH)
 
 
+def test_a_bare_reply_is_read_as_a_terse_one():
+    shop = ["search[<your query>]", "click[red]"]
+    found = parse_action("search[red pot]", shop, style="bare")
+    assert (found.action, found.valid) == ("search[red pot]", True)
+    assert not parse_action("click[blue]", shop, style="bare").valid
+
+
 def test_an_unknown_style_is_refused_with_a_near_name():
     with pytest.raises(UnknownNameError, match="did you mean think"):
         parse_action("look", ROOM, style="thnk")

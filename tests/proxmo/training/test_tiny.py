@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from proxmo.training.tiny import (
     cache_directory,
     new_model,
     record_demonstrations,
+    tiny_config,
     tiny_model_path,
 )
 from tests.fakes import rng
@@ -26,6 +28,7 @@ from tests.fakes import rng
 torch = pytest.importorskip("torch")
 
 PRESET = resolve(["tiny"])
+SHOP = resolve(["tiny-webshop"])
 NOTHING = SftConfig(steps=1, batch_size=2)
 SIZE = TinyConfig(
     **{"layers": 1, "hidden": 32, "heads": 2, "kv_heads": 1, "intermediate": 32, "games": 4},
@@ -107,3 +110,65 @@ def test_it_is_built_once_for_each_set_of_settings(tmp_path: Path, monkeypatch: 
     other = replace(PRESET.prompt, history=PRESET.prompt.history + 1)
     assert tiny_model_path(PRESET.env, other, SIZE, hear) != first
     assert built
+
+
+def test_a_blank_in_an_action_that_is_played_at_random_is_filled_with_a_word_of_the_task():
+    noisy = replace(SIZE, noise=1.0, games=20)
+    played = record_demonstrations(SHOP.env, noisy, 1, rng(), silent)
+    searched = [
+        (turn.action, one.view.task)
+        for one in played
+        for turn in one.view.history
+        if turn.action.startswith("search[")
+    ]
+    assert len(searched) > 10
+    for action, task in searched:
+        assert action.removeprefix("search[").removesuffix("]") in task.split()
+
+
+def test_the_shop_has_settings_of_its_own_and_other_worlds_the_common_ones():
+    assert tiny_config("proxmo_envs:WebShop-v0") == tiny_config("WebShop-v0") != TinyConfig()
+    assert tiny_config("ALFWorld-v0") == TinyConfig()
+
+
+def test_words_that_differ_in_what_precedes_them_start_from_kindred_vectors():
+    demonstrations = record_demonstrations(SHOP.env, replace(SIZE, games=40), 1, rng(), silent)
+    tokenizer = build_tokenizer(demonstrations, SHOP.prompt, SIZE)
+
+    def likeness(one: str, other: str, *, kindred: bool) -> float:
+        torch.manual_seed(0)
+        config = replace(SIZE, kindred_words=kindred)
+        rows = new_model(tokenizer, config).get_input_embeddings().weight.detach()
+        ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in (one, other)]
+        assert [len(found) for found in ids] == [1, 1]
+        return float(torch.cosine_similarity(*(rows[found[0]] for found in ids), dim=0))
+
+    with torch.random.fork_rng(devices=[]):
+        assert likeness(" red", "[red", kindred=True) > 0.3
+        assert abs(likeness(" red", "[blue", kindred=True)) < 0.35
+        assert abs(likeness(" red", "[red", kindred=False)) < 0.35
+
+
+def test_a_change_to_the_shop_makes_another_embedded_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The key of the cache covers the world that is played, and only that."""
+    from proxmo.training import tiny
+
+    def keys() -> list[str]:
+        presets = (PRESET, SHOP)
+        return [tiny._fingerprint(one.env, one.prompt, SIZE) for one in presets]
+
+    before = keys()
+    changed = tmp_path / "webshop_server" / "__init__.py"
+    changed.parent.mkdir()
+    changed.write_text("")
+    (changed.parent / "words.toml").write_text("")
+    whole = tiny.importlib.import_module
+
+    def elsewhere(name: str) -> Any:
+        return SimpleNamespace(__file__=str(changed)) if name == "webshop_server" else whole(name)
+
+    monkeypatch.setattr(tiny.importlib, "import_module", elsewhere)
+    after = keys()
+    assert after[0] == before[0] and after[1] != before[1]
