@@ -74,7 +74,13 @@ class TinyConfig:
 
 # Actions of the web shop are words of the task in brackets: " red" becomes "[red". A model that has
 # to find out which tokens are the same word needs twice the time to learn to copy them.
-_CONFIGS = {"WebShop-v0": TinyConfig(games=3000, kindred_words=True)}
+_CONFIGS = {
+    "WebShop-v0": TinyConfig(
+        games=3000,
+        imitation=SftConfig(steps=550, lr=6e-3, muon_lr=0.03),
+        kindred_words=True,
+    )
+}
 
 
 def tiny_config(env_id: str) -> TinyConfig:
