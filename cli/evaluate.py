@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proxmo.errors import UsageError
+from proxmo.errors import DataError, UsageError
 
 from .asking import Asked, player_flags
 from .display import progress, show
@@ -114,7 +114,7 @@ class _Kept:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None or self._out is None or issubclass(kind, UsageError):
+        if kind is None or self._out is None or issubclass(kind, UsageError | DataError):
             return
         if (self._out / "results.jsonl").exists():
             self._listener.message(

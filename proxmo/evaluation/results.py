@@ -17,6 +17,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,8 @@ def read_evaluation(path: Path) -> Recorded:
     """
     try:
         settings = json.loads((path / SETTINGS).read_text(encoding="utf-8"))
+        if not {"panel", "player"} <= set(settings):
+            raise ValueError(f"{SETTINGS} does not say who played what")
         # What follows the last newline was being written when the process died.
         lines = (path / RESULTS).read_text(encoding="utf-8").split("\n")[:-1]
         rows = [json.loads(line) for line in lines]
@@ -144,19 +147,23 @@ class EvaluationDirectory:
     def __enter__(self) -> EvaluationDirectory:
         """Takes the directory: makes it, or reads what is there."""
         try:
-            if self.path.exists() and (not self.path.is_dir() or self._strange()):
-                raise UsageError(
-                    f"{str(self.path)!r} is not empty and holds no evaluation; choose another --out"
-                )
-            self.path.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(timeout=0)
-            if (self.path / SETTINGS).exists():
-                self._continue()
-            else:
-                write_panel(self.panel, self.path / "panel.toml")
-                replace_bytes(self.path / RESULTS, b"")
-                replace_bytes(self.path / TRANSCRIPTS, b"")
-                self._write_json(SETTINGS, self.settings)
+            with ExitStack() as undo:
+                if self.path.exists() and (not self.path.is_dir() or self._strange()):
+                    raise UsageError(
+                        f"{str(self.path)!r} is not empty and holds no evaluation; "
+                        "choose another --out"
+                    )
+                self.path.mkdir(parents=True, exist_ok=True)
+                self._lock.acquire(timeout=0)
+                undo.callback(self._lock.release)
+                if (self.path / SETTINGS).exists():
+                    self._continue()
+                else:
+                    write_panel(self.panel, self.path / "panel.toml")
+                    replace_bytes(self.path / RESULTS, b"")
+                    replace_bytes(self.path / TRANSCRIPTS, b"")
+                    self._write_json(SETTINGS, self.settings)
+                undo.pop_all()
         except Timeout as cause:
             raise UsageError(
                 f"{str(self.path)!r} is in use by another process; wait for it or choose another "
@@ -184,7 +191,8 @@ class EvaluationDirectory:
         self._write_json("evaluation.json", evaluation)
 
     def _strange(self) -> bool:
-        names = {entry.name for entry in self.path.iterdir()} - {".lock"}
+        # The panel is written first; it may have been in the writing when the process died.
+        names = {entry.name.removesuffix(".new") for entry in self.path.iterdir()} - {".lock"}
         return bool(names) and not {SETTINGS, "panel.toml"} & names
 
     def _continue(self) -> None:

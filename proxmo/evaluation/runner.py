@@ -117,6 +117,8 @@ class _Game:
         self.kept = kept
         self.listener = listener
         self.results: list[Result] = [] if kept is None else list(kept.results)
+        self.scored = sum(r.scored for r in self.results)
+        self.wins = sum(r.won for r in self.results)
 
     def play(self, seed: int, trials: int, workers: int, *, total: int) -> None:
         """Plays with one seed what is not there yet."""
@@ -138,12 +140,13 @@ class _Game:
     def _end(self, seed: int, episode: Episode) -> None:
         result = Result.of(episode, seed, self.player.prices)
         self.results.append(result)
+        self.scored += result.scored
+        self.wins += result.won
         if self.kept is not None:
             self.kept.add(result, episode)
 
     def _tell(self, total: int) -> None:
-        scored = [r for r in self.results if r.scored]
-        text = f"success {percent(sum(r.won for r in scored) / len(scored))}" if scored else ""
+        text = f"success {percent(self.wins / self.scored)}" if self.scored else ""
         self.listener.phase("evaluating", done=len(self.results), total=total, text=text)
 
 

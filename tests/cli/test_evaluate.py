@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from proxmo.errors import DataError, UsageError
 from tests.cli.conftest import evaluation
 
 
@@ -160,6 +161,17 @@ def test_seeds_are_numbers_with_commas(proxmo, library, seeds: str):
     done = proxmo("eval", "--policy", "random", "--seeds", seeds)
     assert (done.code, library.calls) == (2, [])
     assert "not of the form 0 or 0,1,2" in done.error_line
+
+
+@pytest.mark.parametrize("error", [DataError("damaged"), UsageError("another one")])
+def test_a_directory_that_does_not_go_on_is_not_said_to(proxmo, library, monkeypatch, error):
+    def refused(policy: str, **arguments: Any) -> None:
+        arguments["out"].mkdir()
+        (arguments["out"] / "results.jsonl").touch()
+        raise error
+
+    monkeypatch.setattr(library, "evaluate_policy", refused)
+    assert "goes on" not in proxmo("eval", "--policy", "random", "--out", "here").err
 
 
 def test_an_interrupted_evaluation_says_where_it_goes_on(proxmo, library, monkeypatch):

@@ -44,7 +44,7 @@ def directory(tmp_path: Path) -> Callable[..., Path]:
     def make(evaluation: Evaluation, method: str, model: str = "m") -> Path:
         path = tmp_path / str(len(list(tmp_path.iterdir())))
         path.mkdir()
-        settings = {"player": {"model": model, "method": method}}
+        settings = {"panel": {}, "player": {"model": model, "method": method}}
         (path / "settings.json").write_text(json.dumps(settings))
         (path / "results.jsonl").write_text("")
         (path / "evaluation.json").write_text(json.dumps(evaluation.to_json()))

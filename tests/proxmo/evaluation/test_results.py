@@ -201,9 +201,12 @@ def test_another_evaluation_is_refused_and_changes_nothing(
     evaluate(chance(), PANEL, out=tmp_path / "e")
     before = files(tmp_path / "e")
     options: dict[str, Any] = {"player": chance(), "panel": PANEL, **change}
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=said) as refused:
         evaluate(out=tmp_path / "e", **options)
     assert files(tmp_path / "e") == before
+    # As in a notebook, which keeps the last traceback, the directory is free again.
+    evaluate(chance(), PANEL, out=tmp_path / "e")
+    assert refused.tb
 
 
 def test_a_directory_of_something_else_is_refused(tmp_path: Path):
@@ -213,6 +216,11 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="not empty and holds no evaluation"):
         evaluate(chance(), PANEL, out=tmp_path / "mine.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_a_directory_whose_panel_was_being_written_is_taken(tmp_path: Path):
+    (tmp_path / "panel.toml.new").write_text('name = "P')
+    assert evaluate(chance(), PANEL, out=tmp_path).complete
 
 
 def test_a_directory_has_one_writer_at_a_time(tmp_path: Path):
@@ -230,9 +238,17 @@ def test_what_cannot_be_written_is_a_data_error(tmp_path: Path):
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"seed": 0}'])
 def test_what_is_no_evaluation_is_a_data_error(tmp_path: Path, text: str | None):
     if text is not None:
-        (tmp_path / "settings.json").write_text("{}")
+        (tmp_path / "settings.json").write_text('{"panel": {}, "player": {}}')
         (tmp_path / "results.jsonl").write_text(f"{text}\n")
     with pytest.raises(DataError, match="is not the directory of an evaluation"):
+        read_evaluation(tmp_path)
+
+
+@pytest.mark.parametrize("settings", ["{}", "[]", '{"player": {}}'])
+def test_settings_that_name_no_panel_are_a_data_error(tmp_path: Path, settings: str):
+    (tmp_path / "settings.json").write_text(settings)
+    (tmp_path / "results.jsonl").write_text("")
+    with pytest.raises(DataError, match="does not say who played what"):
         read_evaluation(tmp_path)
 
 
