@@ -46,6 +46,11 @@ def command() -> None:
     default="synthetic",
     help="Who wrote the instructions  [synthetic]",
 )
+@click.option(
+    "--title-nouns",
+    metavar="FILE",
+    help="Nouns that a tagger found in the titles, for rewards exactly as with spaCy.",
+)
 @click.option("--attributes", "show_attributes", is_flag=True, help="Show products' attributes.")
 @click.option(
     "--workers", type=click.IntRange(min=1), default=1, metavar="N", help="Processes  [1]"

@@ -76,8 +76,21 @@ def open_source(
 ) -> Source:
     """Open the shop that the arguments of the environment name.
 
-    Raises InvalidOptionError and DataNotFoundError.
+    Raises InvalidOptionError, DataNotFoundError and, with `base_url`, ServerError.
     """
+    if base_url is not None:
+        theirs = {
+            "data": data,
+            "difficulty": difficulty,
+            "show_attributes": show_attributes,
+            "title_nouns": title_nouns,
+        }
+        given = [name for name, value in theirs.items() if value]
+        if given:
+            raise InvalidOptionError(
+                f"with base_url, {', '.join(given)} is for the server to choose: give it to "
+                "`proxmo webshop serve`"
+            )
     difficulty = "default" if difficulty is None else difficulty
     for name, value, known in (
         ("goals", goals, get_args(Kind)),

@@ -68,17 +68,14 @@ def make_pages(desk: Desk) -> Blueprint:
             raise RequestError("a form of the shop sends either search_query or action")
         seen = _whole(request.form.get("step", ""))
         session, step = desk.sessions.read(token)
+        moves: list[str] | None
         if query is not None:
-            action = f"search[{query}]"
-            # People search from any page: the shop goes back to the search page for them.
-            here = session.page.has_search_bar or not query.strip()
-            way = [_BACK] if _BACK in session.admissible and not here else []
+            moves = _search(session, query)
         else:
-            assert action is not None
-            way = [] if seen == step else _way_to(session, action)
-            if way is None:
-                return Response(_render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409)
-        for move in (*way, action):
+            moves = [str(action)] if seen == step else _open(session, str(action))
+        if moves is None:
+            return Response(_render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409)
+        for move in moves:
             outcome, session, step = desk.act(token, move, step)
         if not outcome.valid:
             return _render(token, session, step, f"{outcome.complaint}.")
@@ -92,8 +89,14 @@ def make_pages(desk: Desk) -> Blueprint:
     return pages
 
 
-def _way_to(session: Session, action: str) -> list[str] | None:
-    """Return the steps back after which an action opens a product; None when there are none.
+def _search(session: Session, query: str) -> list[str]:
+    """Return the actions of a search from any page: back to the search page first."""
+    here = session.page.has_search_bar or _BACK not in session.admissible or not query.strip()
+    return [f"search[{query}]"] if here else [_BACK, f"search[{query}]"]
+
+
+def _open(session: Session, action: str) -> list[str] | None:
+    """Return the actions that open a product of an earlier page; None for what opens none.
 
     The session is walked through and of no use afterwards.
     """
@@ -101,7 +104,7 @@ def _way_to(session: Session, action: str) -> list[str] | None:
     for back in range(_MOST_BACK + 1):
         target = session.clickables.get(label)
         if target is not None and target.move is Move.PRODUCT:
-            return [_PREVIOUS] * back
+            return [*[_PREVIOUS] * back, action]
         if not session.act(_PREVIOUS).valid:
             break
     return None

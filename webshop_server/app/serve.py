@@ -72,8 +72,7 @@ def serve(settings: Settings, tell: Callable[[str], None]) -> None:
         goods = f"{len(shop.catalogue):,} products, {len(shop.goals):,} {shop.goals.kind} goals"
 
         def ready(host: str, port: int) -> None:
-            shown = f"[{host}]" if ":" in host else host
-            tell(f"WebShop at http://{shown}:{port}: {goods}, profile {shop.profile}")
+            tell(f"WebShop at http://{_join(host, port)}: {goods}, profile {shop.profile}")
 
         connections = settings.limits.sessions + _SPARE_CONNECTIONS
         run = _run_gunicorn if settings.workers > 1 else _run_waitress
@@ -117,7 +116,7 @@ def _run_gunicorn(
     class Server(BaseApplication):
         def load_config(self) -> None:
             options = {
-                "bind": f"{settings.host}:{settings.port}",
+                "bind": _join(settings.host, settings.port),
                 "workers": settings.workers,
                 "worker_class": "gthread",
                 "threads": _THREADS,
@@ -133,6 +132,10 @@ def _run_gunicorn(
             return app
 
     Server().run()
+
+
+def _join(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 @contextmanager

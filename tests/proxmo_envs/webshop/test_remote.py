@@ -148,6 +148,13 @@ def test_another_profile_than_the_servers_is_refused_with_both_ways_out(server):
         WebShopEnv(base_url=address, profile=profile, split="exam")
 
 
+def test_what_the_server_decides_is_refused(server):
+    address, _, profile = server
+    for kwargs in ({"data": "x"}, {"difficulty": "small"}, {"show_attributes": True}):
+        with pytest.raises(InvalidOptionError, match=f"{next(iter(kwargs))} is for the server"):
+            WebShopEnv(base_url=address, profile=profile, **kwargs)
+
+
 def test_many_environments_step_together_on_one_server(server):
     address, sessions, profile = server
     before = sessions.count()
