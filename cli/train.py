@@ -256,9 +256,9 @@ def _train_together(
             "one; leave --nproc out"
         )
     check_devices(config.model.device, number)
-    arguments = {"resume": resume, "minutes": minutes, "signals": (SIGINT,)}
+    one = partial(_train, config, path, resume=resume, minutes=minutes, signals=(SIGINT,))
     with (
-        Processes(number, partial(_train, config, path, **arguments)) as processes,
+        Processes(number, one) as processes,
         GracefulStop(processes.request_stop, lambda text: None),
     ):
         run: tuple[Run, bool] = processes.wait()

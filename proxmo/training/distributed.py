@@ -71,9 +71,10 @@ class World:
             return value
         import torch.distributed as dist
 
-        values = [value if self.leads else None]
+        values: list[Any] = [value if self.leads else None]
         dist.broadcast_object_list(values, src=0, group=self._group)
-        return values[0]  # type: ignore[return-value]  it is the first one's
+        first: T = values[0]
+        return first
 
     def totals(self, sums: Mapping[str, float]) -> dict[str, float]:
         """Adds up sums by name."""

@@ -100,7 +100,7 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
         weights = (whole - linear) * width + linear * FOUR_BITS / 8
     kept = {"weights": weights}
     if config.optim.kl_coef > 0 and not asked.lora_rank:
-        kept["reference"] = whole * width
+        kept["reference"] = whole * width / pieces
     if copied:
         kept["float32 copies"] = 4 * (whole if sharded else trained) / pieces
     if asked.lora_rank:

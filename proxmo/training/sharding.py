@@ -44,14 +44,12 @@ def shard(model: Any, device: str, policy: Any = None) -> Any:
 
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model
     layers = set(plain._no_split_modules or ())
-    options = {
-        "mesh": init_device_mesh(device, (dist.get_world_size(),)),
-        "mp_policy": policy or MixedPrecisionPolicy(),
-    }
+    mesh = init_device_mesh(device, (dist.get_world_size(),))
+    policy = policy or MixedPrecisionPolicy()
     for module in model.modules():
         if type(module).__name__ in layers:
-            fully_shard(module, **options)
-    return fully_shard(model, **options)
+            fully_shard(module, mesh=mesh, mp_policy=policy)
+    return fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
 def copy_weights(sharded: Any, whole: Any) -> None:
@@ -61,7 +59,8 @@ def copy_weights(sharded: Any, whole: Any) -> None:
     with torch.no_grad():
         for piece, weight in zip(sharded.parameters(), whole.parameters(), strict=True):
             if piece.requires_grad:
-                weight.copy_(piece.to(weight.dtype).full_tensor())
+                narrow: Any = piece.to(weight.dtype)  # before it travels
+                weight.copy_(narrow.full_tensor())
 
 
 def assembled(value: Any, *, keep: bool) -> Any:
@@ -72,7 +71,7 @@ def assembled(value: Any, *, keep: bool) -> Any:
     from torch.distributed.tensor import DTensor
 
     if isinstance(value, DTensor):
-        whole = value.detach().full_tensor()
+        whole = value.full_tensor().detach()
         return whole.cpu() if keep else None
     if isinstance(value, dict):
         return {key: assembled(below, keep=keep) for key, below in value.items()}

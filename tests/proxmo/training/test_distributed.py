@@ -53,7 +53,7 @@ def results(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_tiny_model(out / "model")
     trained = learner("everything")
     torch.save(outcome(trained, update(trained, 0)), out / "single.pt")
-    in_two_processes(repository, out, "learn", "go_on", "half", "train", "stop")
+    in_two_processes(repository, out, "learn", "go_on", "half", "train", "stop", "engine")
     return out
 
 
@@ -184,6 +184,13 @@ def test_a_run_of_two_processes_is_that_of_one_whose_decisions_have_seeds_of_the
     )
     evaluations = [(path / "evaluations.jsonl").read_text() for path in (run.path, results / form)]
     assert evaluations[0] == evaluations[1]
+
+
+def test_engines_with_weights_of_their_own_get_those_of_every_update(results: Path):
+    for one, other in zip(
+        metrics_of(results / "fsdp"), metrics_of(results / "engine"), strict=True
+    ):
+        assert other == pytest.approx(one, abs=1e-4)
 
 
 def test_a_run_goes_on_with_another_number_of_processes(results: Path, tmp_path: Path):

@@ -152,6 +152,17 @@ def train(world: World, out: Path) -> None:
         Trainer(config, out=out / parallel, world=world).run()
 
 
+def engine(world: World, out: Path) -> None:
+    """A run with an engine in each process that holds weights of its own, as vLLM does."""
+    from proxmo.training import sampler
+    from tests.proxmo.training.test_sampler import Elsewhere
+
+    sampler._vllm = lambda config, model, tokenizer, source, *_: Elsewhere(source)
+    config = run_config(out / "model", parallel="fsdp")
+    config = replace(config, rollout=replace(config.rollout, engine="vllm"))
+    Trainer(config, out=out / "engine", world=world).run()
+
+
 def stop(world: World, out: Path) -> None:
     """A run that only the second process is asked to stop."""
     trainer = Trainer(run_config(out / "model"), out=out / "stopped", world=world)
@@ -161,7 +172,7 @@ def stop(world: World, out: Path) -> None:
 
 
 SCENARIOS: dict[str, Callable[[World, Path], None]] = {
-    one.__name__: one for one in (learn, go_on, half, adapt, train, stop)
+    one.__name__: one for one in (learn, go_on, half, adapt, train, stop, engine)
 }
 
 
