@@ -25,10 +25,9 @@ def elements(path: Path, opening: str) -> Iterator[tuple[str, Any, str]]:
         CatalogueError: the file cannot be read, is not UTF-8, or is not such JSON.
     """
     try:
-        with path.open(encoding="utf-8-sig") as file:
+        # Bytes that are no text become half characters, so that their place can be named.
+        with path.open(encoding="utf-8-sig", errors="surrogateescape") as file:
             yield from _elements(_Stream(path, file), opening)
-    except UnicodeDecodeError as error:
-        raise CatalogueError(f"{path} is not UTF-8 text: {error}") from error
     except OSError as error:
         raise CatalogueError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -119,6 +118,11 @@ class _Stream:
         rest = self._text[self.at :]
         more = self._file.read(max(_CHUNK, len(rest)))
         self._text, self.at, self._marked, self._ended = rest + more, 0, 0, not more
+        try:
+            more.encode()
+        except UnicodeEncodeError as error:
+            where = self.where(len(rest) + error.start)
+            raise CatalogueError(f"{where}: expected UTF-8 text, found other bytes") from error
 
     def _place(self, at: int) -> tuple[int, int]:
         lines = self._text.count("\n", self._marked, at)

@@ -89,6 +89,8 @@ def read_entries(
         rows += 1
         fields = _Fields(row, f"{where} (product {rows})")
         asin = fields.text("asin")
+        if not asin.isprintable():
+            raise fields.wrong("field 'asin'", asin, "a text of printable characters")
         if asin == "nan" or len(asin) > _LONGEST_ASIN or asin in seen:
             left_out += 1
             continue
@@ -155,8 +157,9 @@ class _Fields:
         return options, images
 
     def price(self) -> tuple[tuple[float, ...], str]:
+        text = self.text("pricing", "")
         try:
-            return parse_price(self.text("pricing", ""))
+            return parse_price(text)
         except CatalogueError as error:
             raise CatalogueError(f"{self._where}: {error}") from error
 

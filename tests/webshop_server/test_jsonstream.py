@@ -67,9 +67,13 @@ def test_a_broken_file_is_named_with_line_and_column(text: str, message: str, fi
     assert message in str(error.value)
 
 
-def test_bytes_that_are_no_text_are_an_error(file: Path):
-    file.write_bytes(b'["\xff"]')
-    with pytest.raises(CatalogueError, match="is not UTF-8 text"):
+@pytest.mark.parametrize("chunk", [3, 1 << 20])
+def test_bytes_that_are_no_text_are_named_with_their_place(
+    chunk: int, file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(jsonstream, "_CHUNK", chunk)
+    file.write_bytes('["ä",\n"bc'.encode() + b'\xff"]')
+    with pytest.raises(CatalogueError, match="line 2 column 4: expected UTF-8 text"):
         list(elements(file, "["))
 
 

@@ -83,6 +83,9 @@ def test_a_missing_field_is_named_with_its_line(name: str, tmp_path: Path):
     ("changes", "message"),
     [
         ({"name": 7}, "field 'name' is '7'; expected a text"),
+        ({"pricing": 7}, "field 'pricing' is '7'; expected a text"),
+        ({"asin": "B\ud800"}, r"field 'asin' is 'B\\ud800'; expected a text of printable"),
+        ({"asin": "B0\0"}, r"field 'asin' is 'B0\\x00'; expected a text of printable"),
         ({"small_description": [1]}, r"field 'small_description' is '\[1\]'; expected a list of"),
         ({"images": "a.jpg"}, "field 'images' is 'a.jpg'; expected a list of texts"),
         ({"pricing": "cheap"}, "price 'cheap' cannot be read"),
