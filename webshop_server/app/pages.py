@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from flask import Blueprint, Response, redirect, render_template, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from webshop_server.app.desk import Desk
@@ -74,7 +74,7 @@ def make_pages(desk: Desk) -> Blueprint:
         else:
             moves = [str(action)] if seen == step else _open(session, str(action))
         if moves is None:
-            return Response(_render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409)
+            return _render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409
         for move in moves:
             outcome, session, step = desk.act(token, move, step)
         if not outcome.valid:

@@ -36,6 +36,14 @@ _HEADERS = {
 }
 
 
+class _Answer(Response):
+    """An answer in UTF-8, which does not know the half characters that JSON text may hold."""
+
+    def set_data(self, value: bytes | str) -> None:
+        """Set the body."""
+        super().set_data(value.encode(errors="replace") if isinstance(value, str) else value)
+
+
 def create_app(
     shop: Shop,
     directory: Path,
@@ -59,6 +67,7 @@ def create_app(
     metrics = Metrics(sessions.count)
     desk = Desk(sessions, metrics, TrajectoryLog(log), np.random.default_rng(seed))
     app = Flask(__name__)
+    app.response_class = _Answer
     app.json.sort_keys = False  # type: ignore[attr-defined]
     app.config.update(MAX_CONTENT_LENGTH=_LONGEST_BODY, SEND_FILE_MAX_AGE_DEFAULT=3600)
     app.jinja_options = {"trim_blocks": True, "lstrip_blocks": True}
@@ -129,6 +138,6 @@ def _explain(status: int, code: str, message: str) -> Response:
     if request.path.startswith("/api"):
         response = jsonify(error={"code": code, "message": message})
     else:
-        response = Response(render_template("error.html", status=status, message=message))
+        response = _Answer(render_template("error.html", status=status, message=message))
     response.status_code = status
     return response

@@ -44,5 +44,7 @@ class TrajectoryLog:
             return
         line = {"time": time.time(), "event": event, **values, "page": session.observe("text")}
         # Opened for each line: sessions end without notice, and any worker may write the next.
-        with (self._directory / f"{token}.jsonl").open("a", encoding="utf-8") as file:
+        # JSON keeps half characters, which UTF-8 does not know, as escapes.
+        path = self._directory / f"{token}.jsonl"
+        with path.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
