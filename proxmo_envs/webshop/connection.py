@@ -32,7 +32,7 @@ class Connection:
         self._errors = errors
         self._lock = threading.Lock()
         try:
-            parts = urlsplit(base_url)
+            parts = urlsplit(str(base_url))
             kinds = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
             host, port, kind = parts.hostname or "", parts.port, kinds[parts.scheme]
             self._http = kind(host, port, timeout=_TIMEOUT_S)

@@ -127,8 +127,11 @@ class WebShopEnv(gymnasium.Env[str, str]):
         ):
             if value not in known:
                 raise InvalidOptionError(unknown(name, value, filter(None, known)))
-        if min(num_prev_obs, num_prev_actions) < 0:
-            raise InvalidOptionError("num_prev_obs and num_prev_actions are 0 or more")
+        if not all(isinstance(n, int) and n >= 0 for n in (num_prev_obs, num_prev_actions)):
+            raise InvalidOptionError(
+                "num_prev_obs and num_prev_actions are whole numbers, 0 or more; got "
+                f"{num_prev_obs!r:.50} and {num_prev_actions!r:.50}"
+            )
         self._source = open_source(
             data,
             goals=goals,

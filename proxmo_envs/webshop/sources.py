@@ -105,16 +105,24 @@ def open_source(
         return RemoteShop(base_url, goals=goals, profile=profile)
     try:
         shop = Shop.open(
-            None if data is None else os.fspath(data),
+            _path("data", data),
             goals=goals,  # type: ignore[arg-type]
             profile=profile,  # type: ignore[arg-type]
             difficulty=difficulty,
             show_attributes=show_attributes,
-            title_nouns=None if title_nouns is None else os.fspath(title_nouns),
+            title_nouns=_path("title_nouns", title_nouns),
         )
     except ShopError as error:
         raise DataNotFoundError(str(error)) from error
     return LocalShop(shop)
+
+
+def _path(name: str, value: str | os.PathLike[str] | None) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise InvalidOptionError(f"{name} is a path, got {value!r:.100}")
+    return os.fspath(value)
 
 
 class LocalShop:

@@ -253,6 +253,11 @@ def test_manifests_tell_shops_and_profiles_apart() -> None:
         ({"render_mode": "human"}, "unknown render_mode 'human'; known: ansi"),
         ({"difficulty": "tinny"}, "tiny"),
         ({"num_prev_obs": -1}, "0 or more"),
+        ({"num_prev_obs": 1.5}, "0 or more; got 1.5 and 0"),
+        ({"num_prev_actions": "two"}, "0 or more; got 0 and 'two'"),
+        ({"data": 5}, "data is a path, got 5"),
+        ({"title_nouns": 5}, "title_nouns is a path, got 5"),
+        ({"base_url": 5, "difficulty": None}, "base_url is an address like .*, got 5"),
     ],
 )
 def test_wrong_arguments_are_one_clear_error(kwargs: dict[str, Any], complaint: str) -> None:
