@@ -38,6 +38,6 @@ class RandomAgent:
             if BLANK.search(drawn):
                 words = situation.view.task.split() or [""]
                 word = words[int(rng.integers(len(words)))]
-                drawn = BLANK.sub(lambda _, word=word: word, drawn)
+                drawn = word.join(BLANK.split(drawn))
             actions.append(drawn)
         return [Decision(action, response=action) for action in actions]

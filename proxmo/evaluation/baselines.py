@@ -105,8 +105,7 @@ def api_player(
     with OpenAIPolicy(model, base_url=base_url, limits=limits, prices=prices) as policy:
         player = _player(policy, world, asking, model, {"base_url": policy.base_url})
         try:
-            paid = (policy.prices.prompt, policy.prices.completion)
-            yield dataclasses.replace(player, prices=paid)
+            yield dataclasses.replace(player, prices=policy.prices)
         finally:
             if listener is not None:
                 listener.message(f"API: {policy.usage}")

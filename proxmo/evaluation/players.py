@@ -10,6 +10,7 @@ from typing import Any
 from proxmo.agents.base import Agent
 from proxmo.config import Config
 from proxmo.errors import UnknownNameError
+from proxmo.policies.usage import Prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Player:
         settings: all that its play depends on, as JSON; an evaluation that is continued must have
             the same.
         env_options: keyword arguments of the environment that the agent needs.
-        prices: of a million tokens read and of a million written.
+        prices: of the tokens it reads and writes.
     """
 
     agent: Agent
@@ -31,7 +32,7 @@ class Player:
     method: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     env_options: Mapping[str, Any] = field(default_factory=dict)
-    prices: tuple[float, float] = (0.0, 0.0)
+    prices: Prices = Prices()
 
     def to_json(self) -> dict[str, Any]:
         """What a run directory keeps of it."""

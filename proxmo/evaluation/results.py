@@ -16,7 +16,7 @@ import dataclasses
 import gzip
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from filelock import FileLock, Timeout
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation.panels import Panel, write_panel
 from proxmo.files import replace_bytes
+from proxmo.policies.usage import Prices
 from proxmo.types import Episode, Outcome
 
 SETTINGS, RESULTS, TRANSCRIPTS = "settings.json", "results.jsonl", "transcripts.jsonl.gz"
@@ -55,8 +56,8 @@ class Result:
     error: str | None
 
     @classmethod
-    def of(cls, episode: Episode, seed: int, prices: tuple[float, float] = (0.0, 0.0)) -> Result:
-        """Counts what an episode held; `prices` are those of a million tokens read and written."""
+    def of(cls, episode: Episode, seed: int, prices: Prices) -> Result:
+        """Counts what an episode held."""
         read = sum(step.prompt_tokens for step in episode.steps)
         written = sum(step.response_tokens for step in episode.steps)
         return cls(
@@ -71,7 +72,7 @@ class Result:
             tries=episode.trial,
             prompt_tokens=read,
             response_tokens=written,
-            cost=(read * prices[0] + written * prices[1]) / 1e6,
+            cost=prices.cost(read, written),
             error=episode.cause if episode.outcome is Outcome.ERROR else None,
         )
 
@@ -187,7 +188,7 @@ class EvaluationDirectory:
 
     def finish(self, evaluation: Mapping[str, Any]) -> None:
         """Puts the files in order and writes what was found."""
-        self._rewrite(self.results)
+        self._rewrite()
         self._write_json("evaluation.json", evaluation)
 
     def _strange(self) -> bool:
@@ -209,13 +210,13 @@ class EvaluationDirectory:
             )
         played = self._transcripts()
         self.results = [r for r in recorded.results if r.scored and r.key in played]
-        self._rewrite(self.results)
+        self._rewrite()
 
-    def _rewrite(self, results: Sequence[Result]) -> None:
-        """Writes the files anew, with the given results, in order."""
+    def _rewrite(self) -> None:
+        """Writes the files anew, with the results in order."""
         seeds = {seed: number for number, seed in enumerate(self.settings["seeds"])}
         place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
-        ordered = sorted(results, key=lambda r: (seeds[r.seed], place[r.task_id], r.trial))
+        ordered = sorted(self.results, key=lambda r: (seeds[r.seed], place[r.task_id], r.trial))
         lines = self._transcripts()
         text = "".join(lines[result.key] for result in ordered)
         replace_bytes(self.path / TRANSCRIPTS, gzip.compress(text.encode(), mtime=0))

@@ -12,6 +12,10 @@ class Prices:
     prompt: float = 0.0
     completion: float = 0.0
 
+    def cost(self, prompt: int, completion: int) -> float:
+        """What so many tokens read and written cost."""
+        return (prompt * self.prompt + completion * self.completion) / 1e6
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -47,5 +51,5 @@ class Usage:
         if counts is None:
             return cls(uncounted=1)
         prompt, completion = counts
-        cost = (prompt * prices.prompt + completion * prices.completion) / 1e6
+        cost = prices.cost(prompt, completion)
         return cls(prompt_tokens=prompt, completion_tokens=completion, cost=cost)

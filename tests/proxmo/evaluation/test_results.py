@@ -16,6 +16,7 @@ from proxmo.config import EnvConfig
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, Player, evaluate, make_panel
 from proxmo.evaluation.results import read_evaluation
+from proxmo.policies.usage import Prices
 from proxmo.types import Outcome
 from tests.fakes import COUNTER, CounterEnv, ScriptedAgent
 
@@ -112,7 +113,7 @@ def test_the_numbers_are_those_of_the_results(tmp_path: Path):
 def test_tokens_and_their_price_are_counted_per_episode(tmp_path: Path):
     asked = Decision("stay", prompt_ids=(1, 2, 3), response_ids=(4,))
     agent = ScriptedAgent(lambda situation: asked)
-    player = Player(agent, "m", "direct", prices=(2.0, 10.0))
+    player = Player(agent, "m", "direct", prices=Prices(2.0, 10.0))
     evaluation = evaluate(player, PANEL, out=tmp_path / "e")
     first = read_evaluation(tmp_path / "e").results[0]
     # Five steps of three tokens read and one written.
