@@ -30,6 +30,8 @@ _ALLOWED = {
 }
 # A checkpoint is asked as it was trained; these change that only for another agent.
 _OTHER_AGENT = {"style", "max_tokens", "prompt_tokens", "tries"}
+# What one agent alone takes.
+_OWN = {"style": "direct", "tries": "reflexion"}
 # Flags whose field in the library has another name.
 _FIELDS = {"max_tokens": "max_new_tokens"}
 _WORKERS = {"api": 8, "other": 64}
@@ -45,7 +47,9 @@ _FLAGS = (
     click.option("--api", metavar="NAME", help="Player: a model behind an OpenAI-compatible API."),
     click.option("--policy", metavar="NAME", help="Player: expert or random."),
     click.option("--agent", metavar="A", help="direct, react or reflexion  [direct]"),
-    click.option("--style", metavar="S", help="Prompt of the direct agent: think, terse  [think]"),
+    click.option(
+        "--style", metavar="S", help="Prompt of the direct agent: think, terse, bare  [think]"
+    ),
     click.option(
         "--temperature",
         type=click.FloatRange(min=0),
@@ -120,6 +124,9 @@ class Asked:
             raise UsageError(
                 f"a checkpoint is asked as it was trained; {_named(changing)} needs --agent"
             )
+        agent = flags.get("agent", "direct")
+        if others := [flag for flag, own in _OWN.items() if flag in flags and agent != own]:
+            raise UsageError(f"{_named(others)} has no meaning for --agent {agent}")
         if options["workers"] is None:
             options["workers"] = _WORKERS.get(kind, _WORKERS["other"])
         return cls(kind, str(name), flags)

@@ -178,6 +178,8 @@ def test_reflexion_counts_its_tries(proxmo):
         (("--model", "m", "--rate", "3"), "--rate has no meaning for --model"),
         (("--policy", "expert", "--max-tokens", "3"), "--max-tokens has no meaning for --policy"),
         (("--checkpoint", "run", "--style", "terse"), "--style needs --agent"),
+        (("--model", "m", "--tries", "2"), "--tries has no meaning for --agent direct"),
+        (("--model", "m", "--agent", "react", "--style", "terse"), "--style has no meaning for"),
         (("--api", "m", "--base-url", "http://localhost:1/v1", "--agent", "re"), "react"),
         (("--api", "m", "--base-url", "http://localhost:1/v1", "--style", "x"), "prompt style"),
     ],
