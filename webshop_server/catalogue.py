@@ -140,11 +140,14 @@ def open_shop_data(data: str | Path | None = None, *, difficulty: str = "default
         difficulty: of the built-in catalogue.
 
     Raises:
-        CatalogueError: the data is missing or broken.
+        CatalogueError: the data is missing or broken, or the difficulty is unknown.
     """
     if data is None or data == "bundled":
         from . import bundled
 
+        if difficulty not in bundled.DIFFICULTIES:
+            known = ", ".join(bundled.DIFFICULTIES)
+            raise CatalogueError(f"unknown difficulty {difficulty!r:.50}; known: {known}")
         return bundled.catalogue(difficulty)
     from .packed import is_packed
 

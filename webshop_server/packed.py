@@ -162,7 +162,12 @@ class PackedCatalogue(Catalogue):
         return self._map(f"goals-{kind}.npy")
 
     def _map(self, name: str) -> NDArray:
-        return np.load(self.directory / name, mmap_mode="r")
+        try:
+            return np.load(self.directory / name, mmap_mode="r")
+        except (OSError, ValueError) as error:
+            raise CatalogueError(
+                f"{self.directory} is no packed catalogue: {name}: {error}"
+            ) from error
 
     def _find(self, asin: str) -> int | None:
         key = asin.encode("utf-8", "surrogatepass")
@@ -204,7 +209,7 @@ class _Lines(Sequence[Entry]):
             raise CatalogueError(f"{path} holds {size} bytes, not as many as its index says")
         with path.open("rb") as file:
             self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._ends = ends
+        self._path, self._ends = path, ends
         self._decoded = lru_cache(maxsize=_KEPT)(self._decode)
 
     def __len__(self) -> int:
@@ -225,4 +230,11 @@ class _Lines(Sequence[Entry]):
         return map(self._decode, range(len(self)))
 
     def _decode(self, index: int) -> Entry:
-        return decode(self._file[self._ends[index] : self._ends[index + 1]])
+        line = self._file[self._ends[index] : self._ends[index + 1]]
+        try:
+            return decode(line)
+        except (ValueError, LookupError, TypeError) as error:
+            raise CatalogueError(
+                f"{self._path} line {index + 1} is damaged ({error}); pack the catalogue again "
+                "with `proxmo data webshop`"
+            ) from error

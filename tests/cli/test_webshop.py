@@ -22,6 +22,12 @@ def test_data_that_is_not_there_and_an_unknown_difficulty_are_one_line(proxmo):
     for option, value in (("--data", "/nowhere"), ("--difficulty", "odd")):
         done = proxmo("webshop", "serve", "--port", "0", option, value)
         assert done.code == 1 and value in done.error_line
+        assert "unexpected" not in done.error_line
+
+
+def test_a_host_that_is_none_is_one_line(proxmo):
+    done = proxmo("webshop", "serve", "--difficulty", "tiny", "--host", "nowhere.invalid")
+    assert done.code == 1 and "error: no address nowhere.invalid:3000" in done.error_line
 
 
 def test_what_makes_no_sense_is_a_usage_error(proxmo):

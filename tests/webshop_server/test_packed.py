@@ -143,6 +143,25 @@ def test_a_file_that_was_cut_off_is_an_error(raw: Path, tmp_path: Path):
         Catalogue.open(tmp_path / "p")
 
 
+def test_a_damaged_file_is_an_error_that_names_it(raw: Path, tmp_path: Path):
+    Catalogue.read(raw, limit=5).pack(tmp_path / "p")
+    (tmp_path / "p" / "goals-human.npy").unlink()
+    rows = tmp_path / "p" / "goals-synthetic.npy"
+    rows.write_bytes(rows.read_bytes()[:-10])
+    lines = tmp_path / "p" / "entries.jsonl"
+    content = lines.read_bytes()
+    lines.write_bytes(b"\xff" * content.index(b"\n") + content[content.index(b"\n") :])
+    catalogue = Catalogue.open(tmp_path / "p")
+    for kind in ("human", "synthetic"):
+        with pytest.raises(CatalogueError, match=f"is no packed catalogue: goals-{kind}.npy: "):
+            catalogue.goal_rows(kind)
+    with pytest.raises(
+        CatalogueError, match="entries.jsonl line 1 is damaged .*pack the catalogue"
+    ):
+        catalogue[0]
+    assert catalogue[1].asin
+
+
 def test_made_up_files_have_what_costs_time(raw: Path):
     catalogue = Catalogue.read(raw)
     assert len(catalogue) == 1100

@@ -86,17 +86,20 @@ def _run_waitress(
 
     # It warns of every request that waits for a thread, which is what a busy server is for.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    server = create_server(
-        app,
-        host=settings.host,
-        port=settings.port,
-        threads=_THREADS,
-        connection_limit=connections,
-        channel_timeout=_KEEP_ALIVE_S,
-        # The default, select(), fails above 1,024 connections.
-        asyncore_use_poll=True,
-        ident=None,
-    )
+    try:
+        server = create_server(
+            app,
+            host=settings.host,
+            port=settings.port,
+            threads=_THREADS,
+            connection_limit=connections,
+            channel_timeout=_KEEP_ALIVE_S,
+            # The default, select(), fails above 1,024 connections.
+            asyncore_use_poll=True,
+            ident=None,
+        )
+    except ValueError as error:  # What waitress makes of a name that stands for no address.
+        raise OSError(f"no address {_join(settings.host, settings.port)}: {error}") from error
     # As Ctrl-C does: the server ends its threads and returns.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # A name such as "localhost" may stand for two addresses.
