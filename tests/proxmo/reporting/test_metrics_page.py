@@ -15,6 +15,7 @@ NAME = re.compile(r"[a-z]+/[a-z0-9_<>]+")
 # Strings of that form that are no metrics: each with its reason.
 NOT_METRICS = {
     "tokens/s": "a unit in the display",
+    "application/json": "a media type",
 }
 PLACEHOLDER = "<>"
 
