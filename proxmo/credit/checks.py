@@ -11,16 +11,14 @@ from proxmo.errors import DataError
 
 Ints = NDArray[np.int64]
 
-# Rewards above this have squares that overflow.
-_LARGEST_REWARD = 1e100
+# Numbers above this have squares that overflow.
+_LARGEST = 1e100
 
 
 def check_lengths(columns: dict[str, NDArray[Any]], state: Any) -> None:
     """Raise DataError unless all arrays have one entry per step."""
     lengths = {name: len(values) for name, values in columns.items()}
     if state is not None:
-        if isinstance(state, (str, bytes)) or not hasattr(state, "__len__"):
-            raise DataError(f"state is {state!r}; expected one observation per step, or an array")
         lengths["state"] = len(state)
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -33,9 +31,14 @@ def check_values(step: NDArray[Any], reward: NDArray[np.float64], success: NDArr
     if step.dtype.kind == "f":
         whole &= step == np.floor(step)
     _refuse("step", step, ~whole, "a whole number from 0 on")
-    # Comparing excludes nan as well.
-    _refuse("reward", reward, ~(np.abs(reward) <= _LARGEST_REWARD), "a finite number")
+    check_finite("reward", reward)
     _refuse("success", success, (success != 0) & (success != 1), "a flag, 0 or 1")
+
+
+def check_finite(name: str, values: NDArray[np.float64]) -> None:
+    """Raise DataError for nan, infinity and numbers whose squares would be infinite."""
+    # Comparing excludes nan as well.
+    _refuse(name, values, ~(np.abs(values) <= _LARGEST), "a finite number")
 
 
 def check_copies(rows: Ints, kept: Ints, reward: NDArray[np.float64], state: Any) -> None:
@@ -52,7 +55,7 @@ def check_copies(rows: Ints, kept: Ints, reward: NDArray[np.float64], state: Any
         what = ""
         if reward[one] != reward[other]:
             what = "rewards"
-        elif isinstance(state, (list, tuple)) and state[one] != state[other]:
+        elif isinstance(state, list) and state[one] != state[other]:
             what = "observations"
         if what:
             raise DataError(

@@ -8,9 +8,9 @@ import numpy as np
 
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.returns import step_returns
-from proxmo.credit.rows import Rows, to_numpy
+from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import relative_to_group
-from proxmo.errors import ConfigError, DataError
+from proxmo.errors import ConfigError
 
 
 @method("gae")
@@ -29,14 +29,11 @@ def gae(rows: Rows, *, value: Any, lam: float = 0.95, whiten: bool = True) -> Pa
 
     Raises:
         ConfigError: lam out of range.
-        DataError: values of another length.
+        DataError: values of another length, or not finite.
     """
     if not 0.0 <= lam <= 1.0:
         raise ConfigError(f"lam is {lam}; expected a number from 0 to 1")
-    values = to_numpy(value).astype(np.float64)
-    if values.shape != rows.expand.shape:
-        raise DataError(f"value has shape {values.shape}; expected {rows.expand.shape}")
-    values = values[rows.source]
+    values = rows.column("value", value)
     following = np.zeros_like(values)
     goes_on = rows.episode[1:] == rows.episode[:-1]
     following[:-1][goes_on] = values[1:][goes_on]

@@ -44,7 +44,7 @@ def gigpo(
         diagnostics["credit/step_group_size"] = float(np.bincount(step_group)[step_group].mean())
     return Parts(
         episode=relative[rows.episode],
-        step=relative_to_group(rows.step_return, step_group, norm),
+        step=relative_to_group(rows.step_return, step_group, norm, scale=rows.step_scale()),
         omega=omega,
         diagnostics=diagnostics,
         neighbours=lambda row: step_group_list(rows, step_group, row),

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.credit.embeddings import LARGE, Embedding, Vectors, find_embedding, normalise
+from proxmo.credit.rows import to_states
 from proxmo.credit.states import Nodes, collapse
 from proxmo.errors import ConfigError, DataError, MissingDependencyError
 
@@ -80,7 +81,7 @@ class ProximityIndex:
         """
         if top_k is not None and top_k < 1:
             raise ConfigError(f"top_k is {top_k}; expected at least 1, or None for all candidates")
-        self.nodes: Nodes = collapse(state, pool)
+        self.nodes: Nodes = collapse(to_states(state), pool)
         self.top_k = top_k
         # Recall of each pool that was searched approximately, in the latest search.
         self.recalls: list[float] = []
@@ -133,7 +134,7 @@ class ProximityIndex:
 
     def _neighbours(self, size: int, spare: int) -> int:
         wanted = self.top_k or (size if size <= LARGE else DEFAULT_TOP_K)
-        return min(wanted + spare, size)
+        return int(min(wanted + spare, size))
 
     def _build(self, vectors: Vectors, k: int) -> Any:
         if k == len(vectors):

@@ -13,7 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.checks import check_copies, check_lengths, check_success, check_values
+from proxmo.credit.checks import (
+    check_copies,
+    check_finite,
+    check_lengths,
+    check_success,
+    check_values,
+)
 from proxmo.credit.numbering import number
 from proxmo.credit.returns import step_returns
 from proxmo.credit.statistics import group_sum
@@ -58,10 +64,21 @@ class Rows:
     source: Ints
     expand: Ints
 
-    @property
-    def groups(self) -> int:
-        """Number of groups, G."""
-        return int(self.episode_group[-1]) + 1 if len(self.episode_group) else 0
+    def step_scale(self) -> Floats:
+        """(S,) discounted sum of absolute rewards: what rounding of G_t is relative to."""
+        return step_returns(np.abs(self.reward), self.episode, self.step, self.gamma)
+
+    def column(self, name: str, values: Any) -> Floats:
+        """(S,) one more number per step, that the caller gave in the order of the caller's rows.
+
+        Raises:
+            DataError: not one finite number for each of the caller's rows.
+        """
+        numbers = _numbers(name, values).astype(np.float64)
+        if len(numbers) != len(self.expand):
+            raise DataError(f"{name} has {len(numbers)} entries; expected {len(self.expand)}")
+        check_finite(name, numbers)
+        return numbers[self.source]
 
 
 def sort_rows(
@@ -87,7 +104,8 @@ def sort_rows(
     ids = {"group": _codes("group", group), "episode": _codes("episode", episode)}
     given = {"step": step, "reward": reward, "success": success}
     numbers = {name: _numbers(name, values) for name, values in given.items()}
-    check_lengths(ids | numbers, state)
+    states = to_states(state)
+    check_lengths(ids | numbers, states)
     rewards, won = numbers["reward"].astype(np.float64), numbers["success"]
     check_values(numbers["step"], rewards, won)
     steps = numbers["step"].astype(np.int64)
@@ -98,7 +116,7 @@ def sort_rows(
     first_of_step = first_of_episode | _changes(steps[order])
     position = np.cumsum(first_of_step) - 1
     source = order[first_of_step]
-    check_copies(order, source[position], rewards, state)
+    check_copies(order, source[position], rewards, states)
 
     expand = np.empty(len(order), np.int64)
     expand[order] = position
@@ -117,7 +135,7 @@ def sort_rows(
         step=steps[source],
         reward=reward_of,
         step_return=step_returns(reward_of, episode_of, steps[source], float(gamma)),
-        state=_take(state, source),
+        state=_take(states, source),
         episode_group=episode_group,
         episode_return=group_sum(reward_of, episode_of, count),
         episode_scale=group_sum(np.abs(reward_of), episode_of, count),
@@ -135,6 +153,30 @@ def to_numpy(values: Any) -> NDArray[Any]:
     tensor = values.detach().cpu()
     # numpy has no bfloat16.
     return np.asarray(tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor)
+
+
+def to_states(state: Any) -> States:
+    """Observations as a list of strings, embeddings as an array, None as it is.
+
+    Raises:
+        DataError: neither.
+    """
+    if state is None or hasattr(state, "detach"):
+        return None if state is None else to_numpy(state)
+    if isinstance(state, np.ndarray):
+        if state.dtype.kind not in "OUT":
+            return state
+        state = state.tolist()
+    if isinstance(state, (str, bytes)) or not hasattr(state, "__len__"):
+        raise DataError(f"state is {state!r}; expected one observation per step, or an array")
+    texts = list(state)
+    odd = [kind for kind in set(map(type, texts)) if not issubclass(kind, str)]
+    if odd:
+        row = next(row for row, text in enumerate(texts) if isinstance(text, odd[0]))
+        raise DataError(
+            f"observation {row} is {texts[row]!r}; expected strings, or an array of numbers"
+        )
+    return texts
 
 
 def _numbers(name: str, values: Any) -> NDArray[Any]:
@@ -173,11 +215,7 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
     return changed
 
 
-def _take(state: Any, rows: Ints) -> States:
-    if state is None:
-        return None
-    if hasattr(state, "detach"):
-        state = to_numpy(state)
-    if isinstance(state, np.ndarray) and state.dtype.kind not in "OUT":
-        return state[rows]
+def _take(state: States, rows: Ints) -> States:
+    if state is None or isinstance(state, np.ndarray):
+        return None if state is None else state[rows]
     return [state[row] for row in rows.tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ class Nodes:
     pool: Ints
     row: Ints
     of_row: Ints
-    state: list[str] | NDArray[Any]
+    state: Sequence[str] | NDArray[Any]
 
     def pools(self) -> Iterator[tuple[int, int]]:
         """First and past-last node of every pool."""
@@ -59,13 +59,10 @@ def collapse(state: States, pool: Ints) -> Nodes:
     if isinstance(state, np.ndarray):
         code = _codes_of_vectors(state)
     else:
-        code, texts = number(state)
-        odd = next((one for one in texts if not isinstance(one, str)), None)
-        if odd is not None or None in texts:
-            raise DataError(f"an observation is {odd!r}; expected strings or an array of numbers")
+        code, _ = number(state)
     if not len(code):
         empty = np.zeros(0, np.int64)
-        return Nodes(empty, empty, empty, state if isinstance(state, np.ndarray) else list(state))
+        return Nodes(empty, empty, empty, state)
     _, row, inverse = np.unique(
         pool * (code.max() + 1) + code, return_index=True, return_inverse=True
     )
@@ -73,8 +70,7 @@ def collapse(state: States, pool: Ints) -> Nodes:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     row = row[order]
-    kept = state if isinstance(state, np.ndarray) else list(state)
-    return Nodes(pool=pool[row], row=row, of_row=rank[inverse], state=kept)
+    return Nodes(pool=pool[row], row=row, of_row=rank[inverse], state=state)
 
 
 def _codes_of_vectors(state: NDArray[Any]) -> Ints:

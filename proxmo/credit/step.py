@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from proxmo.credit.registry import Parts, method
-from proxmo.credit.rows import Rows, to_numpy
+from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import group_mean
 from proxmo.errors import DataError
 
@@ -30,12 +30,10 @@ def step(rows: Rows, *, success_rate: Any = None) -> Parts:
     if success_rate is None:
         rate = group_mean(rows.episode_success.astype(np.float64), rows.episode_group)[rows.group]
     else:
-        rates = to_numpy(success_rate).astype(np.float64)
-        if rates.shape != rows.expand.shape or not ((rates >= 0) & (rates <= 1)).all():
+        rate = rows.column("success_rate", success_rate)
+        if ((rate < 0) | (rate > 1)).any():
             raise DataError(
-                f"success_rate has shape {rates.shape}; expected {rows.expand.shape}, each from "
-                "0 to 1"
+                f"success_rate goes from {rate.min():g} to {rate.max():g}; expected 0 to 1"
             )
-        rate = rates[rows.source]
     won = rows.episode_success[rows.episode]
     return Parts(episode=np.where(won, 1.0 - rate, 0.0), step=np.zeros(len(rows.reward)))

@@ -108,7 +108,7 @@ def test_gae_sums_discounted_errors_of_the_value():
 def test_gae_says_what_it_misses():
     with pytest.raises(ConfigError, match="needs the option 'value'"):
         advantage("gae", [0.0, 1.0])
-    with pytest.raises(DataError, match="value has shape"):
+    with pytest.raises(DataError, match="value has 1 entries; expected 2"):
         advantage("gae", [0.0, 1.0], value=[0.0])
     with pytest.raises(ConfigError, match="lam is 2"):
         advantage("gae", [0.0, 1.0], value=[0.0, 0.0], lam=2.0)

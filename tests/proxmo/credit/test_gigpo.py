@@ -21,6 +21,20 @@ def test_steps_are_compared_with_steps_from_the_identical_state():
     assert (found[2:] == 0).all()
 
 
+def test_returns_that_only_rounding_tells_apart_are_equal():
+    # From the shared state both episodes gain 0, one by 11.1 + 22.2 - 33.3 in float32: 2e-6.
+    batch = single_steps(
+        [0.0] * 5,
+        episode=[0, 0, 0, 1, 1],
+        step=[0, 1, 2, 0, 1],
+        reward=np.array([11.1, 22.2, -33.3, 11.1, -11.1], np.float32),
+        state=["shared", "a", "b", "shared", "c"],
+    )
+    out = credit.assign("gigpo", **batch, gamma=1.0)
+    assert 0 < abs(out.step_return[0]) < 1e-5 and out.step_return[3] == 0
+    assert (out.step_advantage == 0).all()
+
+
 def test_the_mean_norm_leaves_out_the_division():
     found = step_advantage([1.0, 0.0], ["a", "a"], norm="mean")
     np.testing.assert_allclose(found, [0.5, -0.5])
