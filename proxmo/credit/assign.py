@@ -14,6 +14,7 @@ from proxmo.credit.diagnostics import diagnose
 from proxmo.credit.explain import Explanation, explain_row
 from proxmo.credit.registry import Parts, check_options, find_method
 from proxmo.credit.rows import Rows, sort_rows
+from proxmo.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ def assign(
     Raises:
         UnknownNameError: no such method.
         ConfigError: an option or value the method does not take.
-        DataError: arrays that do not fit together.
+        DataError: arrays that do not fit together, or a method that gave no finite number per step.
     """
     function = find_method(method)
     check_options(method, options)
@@ -99,6 +100,7 @@ def assign(
         gamma=gamma,
     )
     parts = function(rows, **options)
+    _check_parts(method, parts, len(rows.reward))
 
     def expanded(column: NDArray[np.float64]) -> Any:
         return _like(column[rows.expand], reward)
@@ -113,6 +115,23 @@ def assign(
         _rows=rows,
         _parts=parts,
     )
+
+
+def _check_parts(method: str, parts: Any, steps: int) -> None:
+    """Raise DataError unless a method, which may be the user's, gave finite numbers per step."""
+    if not isinstance(parts, Parts):
+        raise DataError(f"credit method {method} gave {type(parts).__name__}; expected Parts")
+    for name in ("episode", "step", "modulation"):
+        values = getattr(parts, name)
+        if values is None and name == "modulation":
+            continue
+        if getattr(values, "shape", None) != (steps,) or not np.isfinite(values).all():
+            raise DataError(
+                f"{name} of credit method {method} is {values!r}; expected an array of {steps} "
+                "finite numbers"
+            )
+    if not np.isfinite(parts.omega):
+        raise DataError(f"omega of credit method {method} is {parts.omega}; expected a number")
 
 
 def _like(values: NDArray[np.float64], reward: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from proxmo.credit.aggregation import softmax_weights
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.credit.registry import Neighbour, Parts, find_method
+from proxmo.credit.registry import Neighbour, Parts, check_options, find_method
 from proxmo.credit.rows import Rows
 
 
@@ -53,6 +53,8 @@ class Explanation:
 
 def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) -> Explanation:
     """Take the advantage of the caller's `row` apart."""
+    for name in methods:
+        check_options(name, {})
     place = int(rows.expand[row])
     episode = rows.episode[place]
     group = rows.episode_group == rows.episode_group[episode]

@@ -19,6 +19,7 @@ from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import group_mean
 from proxmo.credit.terms import count_terms
+from proxmo.errors import ConfigError
 
 _MAX_FEATURES = 1024
 _TAU = 0.1
@@ -52,7 +53,9 @@ def proxmo_released(
         rate = np.clip(mean, 0.0, 1.0)[rows.episode_group]
         weight = modulation_weight(rows.episode_success, rate, alpha, beta)
         episode = episode * weight
-    embedding = fitted_to_batch(list(rows.state) if rows.state is not None else [])
+    if isinstance(rows.state, np.ndarray):
+        raise ConfigError("state is an array of embeddings; proxmo-released needs observations")
+    embedding = fitted_to_batch(list(rows.state or ()))
     index = ProximityIndex(rows.state, rows.group, embedding=embedding)
     baselines = soft_baselines(index, rows.step_return, rows.episode, tau=_TAU)
     return Parts(

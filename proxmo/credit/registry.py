@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import inspect
 import numbers
@@ -104,7 +105,7 @@ def find_callable(reference: str, kind: str) -> Callable[..., Any]:
     module_name, _, attribute = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except (ImportError, ValueError) as error:
+    except (ImportError, SyntaxError, ValueError) as error:
         raise ConfigError(
             f"{kind} {reference!r}: cannot import {module_name!r} ({error}); expected module:name "
             "of a function on the Python path"
@@ -135,11 +136,22 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
     for option in missing:
         if option not in options:
             raise ConfigError(f"credit method {name} needs the option {option!r}; pass it")
-    types = get_type_hints(find_method(name))
+    types = _types(find_method(name))
     for option, value in options.items():
         if option in types and not _is_a(value, types[option]):
             expected = getattr(types[option], "__name__", str(types[option]))
             raise ConfigError(f"{option} of credit method {name} is {value!r}; expected {expected}")
+
+
+def _types(function: Method) -> dict[str, Any]:
+    """Types of the options, which are only checked where Python can tell them.
+
+    It cannot where a module imports a type for type checkers only, or of a functools.partial.
+    """
+    try:
+        return get_type_hints(function)
+    except (NameError, TypeError):
+        return {}
 
 
 def _is_a(value: Any, hint: Any) -> bool:
@@ -156,6 +168,7 @@ def _is_a(value: Any, hint: Any) -> bool:
     return isinstance(value, tuple(one for one in allowed if one not in (int, float, bool)))
 
 
+@functools.cache
 def _load_own_methods() -> None:
     """Import every module of this package: a method's file registers it by being there."""
     package = importlib.import_module("proxmo.credit")

@@ -38,6 +38,7 @@ def test_an_unknown_option_proposes_near_ones():
         ("proxmo", "top_k", 2.5),
         ("proxmo", "modulation", "yes"),
         ("proxmo", "embedding", "policy"),
+        ("proxmo-released", "state", np.eye(2)),
         ("gigpo", "similarity", 1.5),
         ("gigpo", "similarity", "high"),
         ("gigpo", "weighting", "words"),
@@ -49,7 +50,7 @@ def test_an_unknown_option_proposes_near_ones():
 )
 def test_a_bad_value_is_a_config_error_that_names_the_option(method, option, value):
     with pytest.raises(ConfigError, match=option):
-        credit.assign(method, **single_steps([0.0, 1.0]), **{option: value})
+        credit.assign(method, **single_steps([0.0, 1.0]) | {option: value})
 
 
 def test_an_unknown_embedding_proposes_near_ones():
@@ -101,6 +102,8 @@ def test_arrays_of_different_lengths_are_refused():
         ("success", [0.0, float("nan")], "success of row 1 is nan"),
         ("state", "ab", "state is 'ab'; expected one observation per step"),
         ("state", 7, "state is 7; expected one observation per step"),
+        ("state", [[1.0, 0.0], [0.0, 1.0]], r"observation 0 is \[1.0, 0.0\]; expected strings"),
+        ("state", np.array(["a", None]), "observation 1 is None; expected strings"),
     ],
 )
 def test_what_cannot_be_a_batch_is_one_line_that_says_where(column, value, text):
@@ -144,6 +147,39 @@ def test_a_reward_that_is_not_finite_is_refused():
 def test_states_that_cannot_be_compared_are_refused(state):
     with pytest.raises(DataError, match="state|observation|embedding"):
         credit.assign("proxmo", **single_steps([0.0, 1.0], state=state))
+
+
+class ByLabel(list):
+    """Finds its items by label, as a column of a data frame that was sorted does."""
+
+    def __getitem__(self, label):
+        return super().__getitem__(len(self) - 1 - label)
+
+
+def test_states_are_taken_in_the_order_in_which_they_come():
+    batch = random_batch(np.random.default_rng(4))
+    labelled = credit.assign("proxmo", **batch | {"state": ByLabel(batch["state"])})
+    np.testing.assert_array_equal(labelled.advantage, credit.assign("proxmo", **batch).advantage)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ([0.0, float("nan")], "value of row 1 is nan; expected a finite number"),
+        ([0.0, 1e300], "value of row 1 is 1e.300; expected a finite number"),
+        (["a", "b"], "value is an array of shape"),
+        ([0.0], "value has 1 entries; expected 2"),
+    ],
+)
+def test_a_value_that_is_not_one_finite_number_per_step_is_refused(value, text):
+    with pytest.raises(DataError, match=text):
+        credit.assign("gae", **single_steps([0.0, 1.0]), value=value)
+
+
+def test_a_limit_on_neighbours_may_be_a_number_of_numpy():
+    batch = random_batch(np.random.default_rng(5))
+    one, two = (credit.assign("proxmo", **batch, top_k=k) for k in (2, np.int64(2)))
+    np.testing.assert_array_equal(one.advantage, two.advantage)
 
 
 def test_methods_that_compare_no_states_need_none():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from proxmo import credit
+from proxmo.errors import ConfigError
 from tests.proxmo.credit.batches import random_batch, single_steps
 
 
@@ -55,6 +56,11 @@ def test_methods_without_a_step_baseline_have_no_neighbours():
     told = credit.assign("grpo", **single_steps([1.0, 0.0], state=None)).explain(0)
     assert told.neighbours == () and told.baseline is None and told.text is None
     assert told.modulation is None
+
+
+def test_a_method_that_needs_more_than_the_batch_cannot_be_compared_with():
+    with pytest.raises(ConfigError, match="gae needs the option 'value'"):
+        credit.assign("grpo", **single_steps([1.0, 0.0])).explain(0, methods=["gae"])
 
 
 def test_rows_are_those_of_the_caller():

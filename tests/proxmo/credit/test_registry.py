@@ -1,11 +1,13 @@
 """Methods by name, and methods of one's own."""
 
+import functools
+
 import numpy as np
 import pytest
 
 from proxmo import credit
 from proxmo.credit import registry
-from proxmo.errors import ConfigError, UnknownNameError
+from proxmo.errors import ConfigError, DataError, UnknownNameError
 from tests.proxmo.credit.batches import single_steps
 
 
@@ -38,6 +40,44 @@ def test_options_of_ones_own_method_are_checked():
     with pytest.raises(ConfigError, match="bonus .* is 'much'; expected float"):
         credit.assign(f"{__name__}:last_step_only", **BATCH, bonus="much")
     assert credit.method_options(f"{__name__}:last_step_only") == {"bonus": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (lambda steps: np.zeros(steps), "gave ndarray; expected Parts"),
+        (lambda steps: credit.Parts([0.0] * steps, np.zeros(steps)), "episode of .* an array of 3"),
+        (lambda steps: credit.Parts(np.zeros(steps), np.zeros(1)), "step of .* an array of 3"),
+        (lambda steps: credit.Parts(np.full(steps, np.nan), np.zeros(steps)), "episode of .*nan"),
+        (lambda steps: credit.Parts(*np.zeros((2, steps)), np.inf), "omega of .* is inf"),
+    ],
+)
+def test_what_ones_own_method_gives_is_checked(given, text, registered):
+    credit.method("odd")(lambda rows: given(len(rows.reward)))
+    with pytest.raises(DataError, match=text):
+        credit.assign("odd", **BATCH)
+
+
+def hidden_type(rows: "NowhereImported", *, bonus: float = 1.0) -> credit.Parts:  # noqa: F821
+    """As a module has it that imports the type for type checkers only."""
+    return last_step_only(rows, bonus=bonus)
+
+
+@pytest.mark.parametrize(
+    "function", [hidden_type, functools.partial(last_step_only)], ids=["hidden type", "partial"]
+)
+def test_a_method_whose_types_cannot_be_told_is_taken(function, registered):
+    credit.method("untold")(function)
+    assert credit.assign("untold", **BATCH, bonus=2.0).advantage.tolist() == [4.0, 0.0, 2.0]
+    with pytest.raises(ConfigError, match="no option 'bonnus'; did you mean bonus"):
+        credit.assign("untold", **BATCH, bonnus=2.0)
+
+
+def test_a_module_that_is_no_python_is_one_clear_line(tmp_path, monkeypatch):
+    (tmp_path / "broken_credit.py").write_text("def f(:")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="cannot import 'broken_credit' .invalid syntax"):
+        credit.assign("broken_credit:f", **BATCH)
 
 
 def test_a_reference_that_leads_nowhere_says_where_it_stopped():
