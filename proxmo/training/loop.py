@@ -117,6 +117,7 @@ class Trainer:
             self._prepare()
             engine.callback(self.sampler.close)
             engine.callback(self.rollouts.close)
+            self.sampler.begin(self.iteration)
             if not self.directory.evaluations():
                 self._evaluate()
             metrics = self._train(total)
@@ -212,7 +213,6 @@ class Trainer:
             source if saved is None else str(saved.path),
             self.world,
         )
-        self.sampler.policy.weight_version = self.iteration
         self.builder = PromptBuilder(config.prompt, self.tokenizer)
         self.rollouts = Rollouts(
             config,
@@ -250,8 +250,10 @@ class Trainer:
                 f"{'; '.join(causes)}"
             )
         values = None
+        options = self._credit_options
         if self.critic is not None:
             values = self.critic.values([step.prompt_ids for step in batch.steps])
+            options = {**options, "value": values}
         assigned = credit.assign(
             config.credit.method,
             group=batch.group,
@@ -260,8 +262,7 @@ class Trainer:
             reward=batch.reward,
             success=batch.success,
             state=self._states(batch),
-            **self._credit_options,
-            **({} if values is None else {"value": values}),
+            **options,
         )
         credited = time.monotonic()
         metrics = rollout_metrics(episodes) | rollout.metrics | dict(assigned.diagnostics)

@@ -21,6 +21,8 @@ from proxmo.training.distributed import ALONE, World
 # Prompts and reply tokens that are compared after an update.
 PROBES = 4
 PROBE_TOKENS = 4
+# What is compared on before there is any prompt.
+_FIRST_PROBE = "look around"
 # Mean gap of log-probabilities that rounding explains, by parameter type.
 TOLERANCE = {"float32": 1e-3, "bfloat16": 5e-2}
 
@@ -71,6 +73,24 @@ class Sampler:
         self.temperature = config.sampling.temperature
         self._remote: SleepingPolicy | None = _vllm(config, model, tokenizer, source)
         self.policy: Any = self._remote or TransformersPolicy(model, tokenizer)
+
+    def begin(self, version: int) -> None:
+        """Makes sure that the first replies, too, are sampled with the trainer's weights.
+
+        An engine has started with them. A server has those of whatever run used it last.
+
+        Args:
+            version: updates done.
+
+        Raises:
+            RolloutError: sampler and trainer do not have the same weights.
+        """
+        self.policy.weight_version = version
+        if self._remote is None:
+            return
+        if self.config.rollout.engine == "vllm-server":
+            self._hand_over(self._remote, version)
+        self.check(version, [self.policy.tokenizer.encode(_FIRST_PROBE)])
 
     def rest(self) -> None:
         """Leaves the device to the training; not where episodes are played beside it."""
@@ -126,7 +146,7 @@ class Sampler:
         )
         failed = [reply.error for reply in replies if reply.error is not None]
         if failed:
-            raise RolloutError(f"the sampler does not answer after an update: {failed[0]}")
+            raise RolloutError(f"the sampler does not answer when compared: {failed[0]}")
         samples: list[Sample] = [(p, r.ids) for p, r in zip(prompts, replies, strict=True)]
         pad = self.policy.tokenizer.pad_token_id
         batch = collate(samples, pad_id=pad, device=self.model.device)

@@ -15,7 +15,7 @@ from proxmo.errors import RolloutError
 from proxmo.policies.base import Reply
 from proxmo.policies.transformers import TransformersPolicy, load_model
 from proxmo.training import sampler as sampler_module
-from tests.fakes import counter_config
+from tests.fakes import counter_config, save_tiny_model
 from tests.proxmo.training.test_loop import FULL, assert_same_run, model, rows, run, stopped_at
 
 torch = pytest.importorskip("torch")
@@ -159,6 +159,44 @@ def test_a_run_one_update_behind_can_be_stopped_and_goes_on(
     assert lags == [0, 1, 1, 0, 1, 1]
 
 
+def test_a_server_gets_the_weights_at_the_start_and_at_each_that_follows(
+    engine: Any, model: Path, tmp_path: Path
+):
+    class Used(Elsewhere):
+        """Holds the weights that some other run has left in it."""
+
+        def __init__(self, source: str) -> None:
+            super().__init__(source)
+            with torch.no_grad():
+                for weight in self.model.parameters():
+                    weight.mul_(0.5)
+
+    config = counter_config(model, **FULL)
+    run(config, tmp_path / "here")
+    started = engine(Used)
+    server = replace(config.rollout, engine="vllm-server", engine_url="http://127.0.0.1:1")
+    config = replace(config, rollout=server)
+    stopped_at(3, config, tmp_path / "there")
+    run(config, tmp_path / "there", resume=True)
+    assert_same_run(tmp_path / "here", tmp_path / "there")
+    assert [one.calls[0] for one in started] == ["load", "load"]
+
+
+def test_an_engine_that_does_not_start_with_the_trained_weights_stops_the_run(
+    engine: Any, model: Path, tmp_path: Path
+):
+    other = str(save_tiny_model(tmp_path / "other", seed=1))
+
+    class Other(Elsewhere):
+        def __init__(self, source: str) -> None:
+            super().__init__(other)
+
+    engine(Other)
+    with pytest.raises(RolloutError, match="after update 0 the sampler's log-probabilities differ"):
+        run(with_engine(model), tmp_path / "run")
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
 def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, tmp_path: Path):
     class Dies(Elsewhere):
         def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Reply]:
@@ -167,7 +205,7 @@ def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, 
             return super().generate(prompts, **options)
 
     engine(Dies)
-    with pytest.raises(RolloutError, match="does not answer after an update: engine core died"):
+    with pytest.raises(RolloutError, match="does not answer when compared: engine core died"):
         run(with_engine(model), tmp_path / "run")
 
 
