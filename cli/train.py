@@ -27,12 +27,17 @@ from .stopping import STOPPING, GracefulStop
 if TYPE_CHECKING:
     from proxmo.training.loop import Run
 
-# What may differ when a run is continued: nothing that the training of the weights depends on,
-# except how long it lasts.
+# What may differ when a run is continued: how long it lasts, what fits the machine it goes on with,
+# and what is measured and kept; never what is learnt from, and how.
 _CHANGEABLE = (
     "optim.iterations",
     "optim.micro_batch_tokens",
+    "rollout.engine_url",
+    "rollout.episode_timeout_s",
+    "rollout.gpu_memory",
+    "rollout.max_live",
     "model.device",
+    "model.gradient_checkpointing",
     "model.parallel",
     "eval.",
     "checkpoint.",

@@ -87,6 +87,11 @@ def check_values(config: Config) -> None:
         )
     if config.model.load_in_4bit and not config.model.lora_rank:
         raise ConfigError("model.load_in_4bit trains adapters only; set model.lora_rank too")
+    if config.model.load_in_4bit and config.rollout.engine != "transformers":
+        raise ConfigError(
+            "weights of 4 bits cannot be handed to another engine; set rollout.engine = "
+            "transformers"
+        )
     if config.model.load_in_4bit and config.model.parallel == "fsdp":
         raise ConfigError("weights of 4 bits are not cut in pieces; set model.parallel = data")
     if config.rollout.lag and config.rollout.engine == "transformers":

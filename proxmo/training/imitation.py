@@ -380,7 +380,9 @@ def _evaluate(
 def _write(
     result: Imitated, config: Config, settings: ImitationConfig, model: Any, tokenizer: Any
 ) -> None:
-    facts: dict[str, Any] = {"source": "expert" if settings.source is None else str(settings.source)}
+    facts: dict[str, Any] = {
+        "source": "expert" if settings.source is None else str(settings.source)
+    }
     facts |= {
         key: value for key, value in asdict(result).items() if isinstance(value, (int, float))
     }

@@ -100,7 +100,7 @@ def open_source(
         if value not in known:
             raise InvalidOptionError(unknown(name, value, known))
     if base_url is not None:
-        from proxmo_envs.webshop.remote import RemoteShop  # type: ignore[import-not-found]
+        from proxmo_envs.webshop.remote import RemoteShop
 
         return RemoteShop(base_url, goals=goals, profile=profile)
     try:

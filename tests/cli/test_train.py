@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from proxmo.config_loading import load_toml, resolve
+from proxmo.config_loading import differing_keys, load_toml, resolve
 
 
 def test_the_flags_reach_the_trainer(proxmo, trainer, tmp_path: Path):
@@ -198,6 +198,31 @@ def test_a_resumed_run_may_last_longer_and_save_more_often(proxmo, trainer):
     done = proxmo("train", "--resume", "run", "--iterations", "9", "--set", "checkpoint.every=2")
     assert done.code == 0
     assert (trainer.config.optim.iterations, trainer.config.checkpoint.every) == (9, 2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "rollout.max_live=4",
+        "rollout.gpu_memory=0.25",
+        "rollout.episode_timeout_s=9.0",
+        "model.gradient_checkpointing=true",
+        "optim.micro_batch_tokens=99",
+    ],
+)
+def test_a_resumed_run_may_be_fitted_to_its_machine(proxmo, trainer, change: str):
+    """An error for want of memory names these settings: they have to help the run it ended."""
+    proxmo("train", "--out", "run")
+    before = trainer.config
+    assert proxmo("train", "--resume", "run", "--set", change).code == 0
+    assert differing_keys(before, trainer.config) == [change.partition("=")[0]]
+
+
+def test_a_resumed_run_may_ask_a_server_at_another_address(proxmo, trainer):
+    command = ["train", "--set", "rollout.engine=vllm-server", "--set"]
+    proxmo(*command, "rollout.engine_url=http://one:8000", "--out", "run")
+    done = proxmo("train", "--resume", "run", "--set", "rollout.engine_url=http://two:8000")
+    assert (done.code, trainer.config.rollout.engine_url) == (0, "http://two:8000")
 
 
 def test_a_resumed_run_cannot_become_another_one(proxmo, trainer):

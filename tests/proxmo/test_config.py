@@ -211,6 +211,13 @@ def test_a_value_out_of_range_names_key_value_and_range(assignment: str, text: s
     assert text in message(assignment)
 
 
+def test_weights_of_4_bits_are_sampled_from_by_the_trainer_alone():
+    """What is exported of them is their adapters, which no engine would take for weights."""
+    base = resolve(assignments=["model.load_in_4bit=true", "model.lora_rank=8"])
+    with pytest.raises(ConfigError, match="4 bits cannot be handed to another engine"):
+        resolve(assignments=["rollout.engine=vllm"], base=base)
+
+
 def test_a_wrong_choice_proposes_the_near_one():
     with pytest.raises(UnknownNameError, match=r"prompt.style 'tink'; did you mean think"):
         resolve(assignments=["prompt.style=tink"])
