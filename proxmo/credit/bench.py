@@ -129,6 +129,8 @@ def time_methods(
     for name in methods:
         ours, other = partial(assign, name, **batch, **options), plain.get(name)
         ours()
+        if other:
+            other()  # It imports its libraries, and they start their threads.
         pairs = [(_seconds(ours), _seconds(other) if other else None) for _ in range(repeats)]
         seconds = statistics.median(own for own, _ in pairs)
         theirs = [(their, their / own) for own, their in pairs if their is not None]

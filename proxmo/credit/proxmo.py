@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from proxmo.credit.aggregation import soft_baselines
 from proxmo.credit.explain import neighbour_list
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.credit.registry import Neighbour, Parts, method
+from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import (
     check_choice,
@@ -85,11 +85,14 @@ def proxmo(
         diagnostics["credit/top_k_cut_max"] = float(baselines.cut.max())
         if index.recalls:
             diagnostics["credit/search_recall"] = float(np.mean(index.recalls))
-
-    def neighbours(row: int) -> list[Neighbour]:
-        return neighbour_list(index, rows, row, tau=tau, exclude=exclude)
-
-    return Parts(episode[rows.episode], step, omega, diagnostics, neighbours, of_step)
+    return Parts(
+        episode=episode[rows.episode],
+        step=step,
+        omega=omega,
+        diagnostics=diagnostics,
+        neighbours=lambda row: neighbour_list(index, rows, row, tau=tau, exclude=exclude),
+        modulation=of_step,
+    )
 
 
 def modulation_weight(

@@ -199,7 +199,7 @@ class RecordedIteration:
         row = self._find(episode, step)
         told = self.credit.explain(row) if self.credit else None
         played, taken = self.episodes[episode], self._step(row)
-        members = [one for one in self.episodes if self._is_compared(one, played["group"])]
+        members = self._compared(played["group"])
         by_method, left_out = self._other_methods(row, methods)
         return StepReport(
             iteration=self.iteration,
@@ -308,9 +308,10 @@ class RecordedIteration:
     def _recorded(self, name: str) -> NDArray[np.float64]:
         return np.array([self._step(row)[name] for row in range(len(self.places))], np.float64)
 
-    def _is_compared(self, episode: Mapping[str, Any], group: int) -> bool:
-        usable = episode["outcome"] != Outcome.ERROR.value and episode["steps"]
-        return bool(usable) and episode["group"] == group
+    def _compared(self, group: int) -> list[Mapping[str, Any]]:
+        """The episodes of a group that got credit."""
+        found = (self.episodes[number] for number in dict.fromkeys(one for one, _ in self.places))
+        return [episode for episode in found if episode["group"] == group]
 
     def _line(self, row: int) -> StepLine:
         (episode, step), taken = self.places[row], self._step(row)
@@ -331,15 +332,14 @@ class RecordedIteration:
             episode, step, one.similarity, one.weight, one.step_return, one.count, one.text
         )
 
-    def _weights(self, members: Iterable[int]) -> dict[bool, float]:
-        """Modulation by success among some episodes."""
+    def _weights(self, group: int) -> dict[bool, float]:
+        """Modulation by success among the episodes of a group."""
         if self.credit is None or self.credit.modulation is None:
             return {}
-        rows = {number: self._row.get((number, 0)) for number in members}
         return {
             _won(self.episodes[number]): float(self.credit.modulation[row])
-            for number, row in rows.items()
-            if row is not None
+            for row, (number, _) in enumerate(self.places)
+            if self.episodes[number]["group"] == group
         }
 
     def _groups(self) -> Iterable[GroupLine]:
@@ -348,8 +348,7 @@ class RecordedIteration:
             numbers[episode["group"]].append(number)
         for group, members in sorted(numbers.items()):
             played = [self.episodes[number] for number in members]
-            compared = [one for one in played if self._is_compared(one, group)]
-            weights = self._weights(members)
+            compared, weights = self._compared(group), self._weights(group)
             yield GroupLine(
                 group=group,
                 task_id=played[0]["task_id"],

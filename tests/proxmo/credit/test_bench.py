@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from proxmo import credit
+from proxmo.credit import bench
 from proxmo.credit.bench import (
     measure_scale,
     plain_exact_advantage,
@@ -41,12 +42,16 @@ def test_the_plain_versions_compute_what_is_timed(batch, library, monkeypatch):
     np.testing.assert_allclose(plain_exact_advantage(*columns), exact, atol=1e-5)
 
 
-def test_both_methods_are_timed_against_their_plain_version(batch):
+def test_both_methods_are_timed_against_their_plain_version(batch, monkeypatch):
+    plain = []
+    for name in ("exact", "soft"):
+        monkeypatch.setattr(bench, f"plain_{name}_advantage", lambda *_, it=name: plain.append(it))
     timings = time_methods(batch, repeats=1)
     assert [one.method for one in timings] == ["gigpo", "proxmo"]
     for one in timings:
         assert one.rows == 120
         assert one.ratio == pytest.approx(one.plain_seconds / one.seconds)
+    assert plain == ["exact"] * 2 + ["soft"] * 2  # The first of each is not counted.
     (alone,) = time_methods(batch, ["grpo"], repeats=1)
     assert alone.seconds > 0 and alone.plain_seconds is None and alone.ratio is None
 
