@@ -27,13 +27,13 @@ from proxmo import credit
 from proxmo.config import Config
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, ProxmoError, UsageError
+from proxmo.training.critic import needs_values
 from proxmo.training.prompt_embeddings import needs_policy
 from proxmo.training.request import credit_options
 from proxmo.types import Outcome
 
 # Sums in another order, or by another version of FAISS, differ by less than this.
 _SAME = 1e-5
-_PREFIX, _SUFFIX = "iteration_", ".jsonl.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,7 @@ class RecordedIteration:
             if episode["outcome"] != Outcome.ERROR.value
             for step in range(len(episode["steps"]))
         ]
-        self._row = {place: row for row, place in enumerate(self.places)}
-        self._gamma = config.credit.gamma
-        self.options: dict[str, Any] = {"gamma": self._gamma, **config.credit.options}
+        self.options: dict[str, Any] = {"gamma": config.credit.gamma, **config.credit.options}
         self.credit, notes = self._recompute(config)
         self.notes = tuple(notes)
 
@@ -234,11 +232,10 @@ class RecordedIteration:
         """The credit with the run's own method, and what is not as recorded."""
         try:
             self.options = credit_options(config)
-            if needs_policy(self.options):
-                return None, [
-                    "the hidden states of the policy that were compared are not recorded: the "
-                    "numbers are those of the record, without neighbours"
-                ]
+            lost = "hidden states of the policy" if needs_policy(self.options) else None
+            lost = "values of the critic" if needs_values(self.method) else lost
+            if lost:
+                return None, [f"the {lost} are not recorded: the numbers are those of the record"]
             found = self._assign(self.method, self.options)
         except ProxmoError as error:
             return None, [f"cannot be computed anew, the numbers are those of the record: {error}"]
@@ -277,7 +274,7 @@ class RecordedIteration:
                 left_out[name] = f"needs {', '.join(needed)}, which a run does not record"
                 continue
             try:
-                assigned = self._assign(name, {"gamma": self._gamma})
+                assigned = self._assign(name, {"gamma": self.options["gamma"]})
                 found[name] = float(assigned.advantage[row])
             except ProxmoError as error:
                 left_out[name] = str(error)
@@ -294,11 +291,11 @@ class RecordedIteration:
             raise UsageError(
                 f"episode {episode} ended in an error ({played['cause']}), so it got no credit"
             )
-        if (episode, step) not in self._row:
+        if (episode, step) not in self.places:
             raise UsageError(
                 f"episode {episode} has no step {step}; expected 0 to {len(played['steps']) - 1}"
             )
-        return self._row[episode, step]
+        return self.places.index((episode, step))
 
     def _step(self, row: int) -> Mapping[str, Any]:
         episode, step = self.places[row]
@@ -378,23 +375,21 @@ def read_iteration(run: Path, iteration: int | None = None) -> RecordedIteration
     """
     if not (run / "config.toml").is_file() or not (run / "episodes").is_dir():
         raise UsageError(f"{str(run)!r} holds no run: expected config.toml and episodes/ in it")
-    names = (path.name for path in (run / "episodes").glob(f"{_PREFIX}*{_SUFFIX}"))
-    known = sorted(int(name[len(_PREFIX) : -len(_SUFFIX)]) for name in names)
-    if not known:
+    found = sorted((run / "episodes").glob("iteration_*.jsonl.gz"))
+    paths = {int(path.name.split(".")[0].removeprefix("iteration_")): path for path in found}
+    if not paths:
         raise DataError(f"{str(run)!r} has recorded no iteration yet; wait for its first")
-    number = known[-1] if iteration is None else iteration
-    if number not in known:
+    number = max(paths) if iteration is None else iteration
+    if number not in paths:
         raise UsageError(
-            f"iteration {number} is not recorded in {str(run)!r}; there are {known[0]} to "
-            f"{known[-1]}"
+            f"iteration {number} is not recorded in {run}; there are {min(paths)} to {max(paths)}"
         )
-    path = run / "episodes" / f"{_PREFIX}{number:06d}{_SUFFIX}"
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
+        with gzip.open(paths[number], "rt", encoding="utf-8") as file:
             episodes = [json.loads(line) for line in file]
         return RecordedIteration(load_toml(run / "config.toml"), number, episodes)
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path} is no record of episodes: {error!r}") from error
+        raise DataError(f"{paths[number]} is no record of episodes: {error!r}") from error
 
 
 def _won(episode: Mapping[str, Any]) -> bool:

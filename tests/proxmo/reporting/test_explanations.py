@@ -90,6 +90,7 @@ def test_other_options_than_those_of_the_run_are_noticed(run, tmp_path):
     ("method", "options", "why"),
     [
         ("proxmo", {"embedding": "policy"}, "hidden states of the policy"),
+        ("ppo", {}, "the values of the critic are not recorded"),
         ("gone_module:method", {}, "cannot import 'gone_module'"),
     ],
 )
