@@ -135,6 +135,9 @@ class Learner:
         }
         self.optimizer.load_state_dict({**state["optimizer"], "state": moments})
         self.schedule.load_state_dict(state["schedule"])
+        for group in self.optimizer.param_groups:
+            # Not as saved: the run may have become longer, and its rate falls later then.
+            group["lr"] = self.config.lr * learning_rate(self.config, self.schedule.last_epoch)
         self._skipped = int(state.get("skipped", 0))
         adapters = state.get("adapters", {})
         with torch.no_grad():

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from proxmo.config import Config
-from proxmo.errors import RolloutError
+from proxmo.errors import RolloutError, TrainingError
 from proxmo.policies.base import Policy
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids
 from proxmo.training.adapters import export_model
@@ -109,6 +109,7 @@ class Sampler:
 
         Raises:
             RolloutError: sampler and trainer do not have the same weights.
+            TrainingError: the trainer's are no numbers any more.
         """
         if self._remote is None:
             self.policy.weight_version = version
@@ -152,6 +153,11 @@ class Sampler:
         batch = collate(samples, pad_id=pad, device=self.model.device)
         with torch.no_grad():
             ours, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
+        if not ours.isfinite().all():
+            raise TrainingError(
+                f"after update {version} the model's log-probabilities are not finite: the update "
+                "has broken its weights; lower optim.lr (what was saved before is intact)"
+            )
         gaps = [
             np.abs(row[: len(reply.ids)] - np.array(reply.logprobs))
             for row, reply in zip(ours.float().cpu().numpy(), replies, strict=True)

@@ -283,6 +283,18 @@ def test_a_learner_goes_on_from_its_state_to_the_bit(dtype: str):
     assert resumed.state()["schedule"] == trained.state()["schedule"]
 
 
+def test_a_run_that_is_made_longer_goes_on_with_the_rate_of_its_new_length():
+    ended = replace(OPTIM, iterations=1, minibatches=1, epochs=1, lr_schedule="linear")
+    model = tiny_model()
+    steps = sampled(model)
+    first = learner(model, ended)
+    first.update(steps, np.ones(len(steps)), rng=rng())
+    assert first.optimizer.param_groups[0]["lr"] == 0.0
+    longer = learner(model, replace(ended, iterations=2))
+    longer.load_state(copy.deepcopy(first.state()))
+    assert longer.optimizer.param_groups[0]["lr"] == pytest.approx(OPTIM.lr / 2)
+
+
 def test_updates_without_a_finite_gradient_stop_the_run_after_a_cap():
     model = tiny_model()
     steps = sampled(model)

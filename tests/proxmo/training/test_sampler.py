@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proxmo.config import Config, OptimConfig, RolloutConfig
-from proxmo.errors import RolloutError
+from proxmo.errors import RolloutError, TrainingError
 from proxmo.policies.base import Reply
 from proxmo.policies.transformers import TransformersPolicy, load_model
 from proxmo.training import sampler as sampler_module
@@ -195,6 +195,14 @@ def test_an_engine_that_does_not_start_with_the_trained_weights_stops_the_run(
     with pytest.raises(RolloutError, match="after update 0 the sampler's log-probabilities differ"):
         run(with_engine(model), tmp_path / "run")
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_an_update_that_breaks_the_weights_is_not_taken_for_a_fault_of_the_sampler(
+    model: Path, tmp_path: Path
+):
+    config = counter_config(model, optim=OptimConfig(iterations=2, lr=1e30, kl_coef=0.0))
+    with pytest.raises(TrainingError, match="after update 1 .* not finite: .* lower optim.lr"):
+        run(config, tmp_path / "run")
 
 
 def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, tmp_path: Path):
