@@ -77,7 +77,7 @@ class TinyConfig:
 _CONFIGS = {
     "WebShop-v0": TinyConfig(
         games=3000,
-        imitation=SftConfig(steps=750, lr=6e-3, muon_lr=0.03),
+        imitation=SftConfig(steps=600, lr=6e-3, muon_lr=0.03),
         kindred_words=True,
     )
 }

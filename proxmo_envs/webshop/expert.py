@@ -249,8 +249,12 @@ class ShopExpert:
 def _read_wish(instruction: str) -> _Wish:
     limit = _LIMIT.search(instruction)
     text = _LIMIT.sub("", instruction).lower()
-    words = [word for word in _WORD.findall(text) if word not in _FILLER]
-    query = " ".join(words) or text
+    # Options first, as in "red soft shirt": what is clicked later is also what is typed first,
+    # which makes it easier to learn from.
+    first_pair = _PAIR.search(text)
+    end = first_pair.start() if first_pair else len(text)
+    words = _WORD.findall(f"{text[end:]} {text[:end]}")
+    query = " ".join(word for word in words if word not in _FILLER) or text
     most = float(limit[1]) if limit else float("inf")
     stems = _stems(query)
     numbers = {stem for stem in stems if any(map(str.isdigit, stem))}

@@ -58,7 +58,7 @@ def scores(n: int, *, noise: float = 0.0, **kwargs: Any) -> np.ndarray:
 
 
 def test_it_searches_with_the_words_that_matter():
-    assert ShopExpert().act(SEARCH, BAR) == "search[soft shirt red]"
+    assert ShopExpert().act(SEARCH, BAR) == "search[red soft shirt]"
 
 
 def test_it_opens_the_result_that_fits_title_and_limit_best():
@@ -113,7 +113,7 @@ def test_reset_begins_another_episode():
     expert = ShopExpert()
     expert.act(SEARCH, BAR)
     expert.reset(SEARCH.replace("soft shirt", "steel pot"))
-    assert expert.act(SEARCH, BAR) == "search[steel pot red]"
+    assert expert.act(SEARCH, BAR) == "search[red steel pot]"
 
 
 def test_a_text_without_an_instruction_is_refused():
