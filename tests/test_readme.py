@@ -81,7 +81,7 @@ def test_a_python_example_in_readme_runs(code, tmp_path):
 def test_the_table_of_methods_names_exactly_the_registered_ones():
     rows = re.findall(r"^\| (`.*?) \|", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
-    extras = {"cpu", "gpu", "webshop", "lora", "api", "embed", "track", "trl", "verl", "vllm", "test", "dev"}
+    extras = {"cpu", "gpu", "webshop", "lora", "api", "embed", "trl", "vllm", "test", "dev"}
     assert named - extras == set(method_names())
 
 
