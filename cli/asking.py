@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, Panel, Player
 
 _DEFAULT_ENV = "ALFWorld-v0"
-_DEFAULT_SPLIT = "valid_unseen"
+# What nobody trains on, by the name it has in an environment.
+_DEFAULT_SPLIT = {"WebShop-v0": "test"}
+_USUAL_SPLIT = "valid_unseen"
 
 # Which flags belong to which player. What is asked by "agent" holds for every language model.
 _ASKING = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
@@ -149,7 +151,8 @@ class Asked:
             return self._evaluate_checkpoint(panel, choice, options)
         if panel is None:
             tasks["env"] = tasks["env"] or _DEFAULT_ENV
-            tasks["split"] = tasks["split"] or _DEFAULT_SPLIT
+            name = tasks["env"].rpartition(":")[2]
+            tasks["split"] = tasks["split"] or _DEFAULT_SPLIT.get(name, _USUAL_SPLIT)
         if self.kind == "policy":
             from proxmo.evaluation import evaluate_policy
 

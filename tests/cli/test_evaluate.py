@@ -184,3 +184,9 @@ def test_an_interrupted_evaluation_says_where_it_goes_on(proxmo, library, monkey
     done = proxmo("eval", "--policy", "random", "--out", "here")
     assert done.code == 3
     assert "what was played is kept in here; the same command goes on" in done.err
+
+
+def test_the_shop_is_measured_on_its_test_goals_by_default(proxmo):
+    done = proxmo("eval", "--policy", "expert", "--env", "WebShop-v0", "--episodes", "2", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["split"] == "test"
