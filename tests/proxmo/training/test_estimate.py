@@ -18,7 +18,9 @@ from tests.fakes import COUNTER
 
 LARGE = KNOWN["qwen2.5-1.5b"]
 P = LARGE.parameters
-# Runs two micro-batches of a fresh model through the learner and tells how the peak grew.
+# Runs two micro-batches of a fresh model twice through the learner and tells the most bytes that torch held.
+# What the process holds besides (fragments, scratch of the matrix library) differs from one machine
+# to the next by a third.
 MEASURE = """
 import json, sys
 import numpy as np, torch
@@ -30,9 +32,10 @@ from proxmo.training.learner import Learner
 from proxmo.types import Step
 from pathlib import Path
 
-def status(field):
-    line = next(x for x in open("/proc/self/status") if x.startswith(field))
-    return int(line.split()[1]) * 1024
+def most_bytes(profile):
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+    events.sort(key=lambda event: event.start_ns())
+    return int(np.cumsum([event.nbytes() for event in events]).max())
 
 def update(model, reference, vocabulary, prompt, reply, rows, optim):
     rng = np.random.default_rng(0)
@@ -43,7 +46,9 @@ def update(model, reference, vocabulary, prompt, reply, rows, optim):
         for _ in range(rows)
     ]
     learner = Learner(model, reference, optim, temperature=1.0, pad_id=0)
-    learner.update(steps, np.ones(rows), rng=rng)
+    # From the second time on there are moments when the activations are largest.
+    for _ in range(2):
+        learner.update(steps, np.ones(rows), rng=rng)
 
 def build(dtype, **sizes):
     return Qwen2ForCausalLM(Qwen2Config(max_position_embeddings=4096, **sizes)).to(dtype)
@@ -51,17 +56,14 @@ def build(dtype, **sizes):
 wanted = json.loads(sys.argv[1])
 dtype, prompt, reply, rows = (wanted.pop(k) for k in ("dtype", "prompt", "reply", "rows"))
 checkpointing, folder = wanted.pop("checkpointing"), wanted.pop("folder")
-small = dict(vocab_size=50, hidden_size=32, intermediate_size=32, num_hidden_layers=1,
-             num_attention_heads=2, num_key_value_heads=1)
 optim = OptimConfig(micro_batch_tokens=rows * (prompt + reply))
-warm = build(torch.float32, **small)
-update(warm, warm, 50, 8, 4, 2, optim)
-before = status("VmRSS")
-model = build(getattr(torch, dtype), **wanted)
-reference = build(getattr(torch, dtype), **wanted).requires_grad_(False)
-if checkpointing:
-    model.gradient_checkpointing_enable({"use_reentrant": False})
-update(model, reference, wanted["vocab_size"], prompt, reply, 2 * rows, optim)
+watched = [torch.profiler.ProfilerActivity.CPU]
+with torch.profiler.profile(activities=watched, profile_memory=True) as profile:
+    model = build(getattr(torch, dtype), **wanted)
+    reference = build(getattr(torch, dtype), **wanted).requires_grad_(False)
+    if checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+    update(model, reference, wanted["vocab_size"], prompt, reply, 2 * rows, optim)
 model.config.save_pretrained(folder)
 config = Config(
     model=ModelConfig(name="x", dtype=dtype, gradient_checkpointing=checkpointing),
@@ -70,19 +72,19 @@ config = Config(
     optim=optim,
 )
 estimated = memory(config, read_architecture(Path(folder) / "config.json"), on_gpu=False)
-print(json.dumps([status("VmHWM") - before, estimated.update_peak]))
+print(json.dumps([most_bytes(profile), estimated.update_peak]))
 """
 BODY = {
     "vocab_size": 4000,
     "hidden_size": 512,
     "intermediate_size": 1536,
-    "num_hidden_layers": 6,
+    "num_hidden_layers": 4,
     "num_attention_heads": 8,
     "num_key_value_heads": 2,
     "tie_word_embeddings": True,
     "prompt": 192,
     "reply": 64,
-    "rows": 8,
+    "rows": 4,
     "dtype": "float32",
     "checkpointing": False,
 }
@@ -90,13 +92,12 @@ HEAD = {**BODY, "vocab_size": 32000, "hidden_size": 256, "num_hidden_layers": 3,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 @pytest.mark.parametrize(
     "sizes",
     [BODY, {**BODY, "checkpointing": True}, {**BODY, "dtype": "bfloat16"}, {**HEAD, "reply": 192}],
     ids=["activations", "recomputed", "bfloat16", "logits"],
 )
-def test_the_peak_of_an_update_is_estimated_within_a_third(tmp_path: Path, sizes: dict):
+def test_the_peak_of_an_update_is_estimated_within_a_tenth(tmp_path: Path, sizes: dict):
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, json.dumps({**sizes, "folder": str(tmp_path)})],
         capture_output=True,
@@ -104,7 +105,7 @@ def test_the_peak_of_an_update_is_estimated_within_a_third(tmp_path: Path, sizes
         check=True,
     )
     measured, estimated = json.loads(done.stdout.splitlines()[-1])
-    assert 0.75 < measured / estimated < 1.33
+    assert 0.9 < measured / estimated < 1.1
 
 
 def test_half_precision_keeps_copies_moments_and_a_reference():
