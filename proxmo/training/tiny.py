@@ -65,7 +65,10 @@ class TinyConfig:
     vocabulary: int = 1536
     context: int = 4096
     games: int = 4000
+    # Share of the demonstrated steps at which something else is done than the expert would do.
     noise: float = 0.2
+    # Imitate what is done then as well, where it is possible: a demonstrator who errs.
+    imitate_slips: bool = False
     imitation: SftConfig = SftConfig(steps=700, lr=6e-3, muon_lr=0.03)
     # Start tokens that are one word with different marks before it from kindred vectors.
     kindred_words: bool = False
@@ -74,13 +77,9 @@ class TinyConfig:
 
 # Actions of the web shop are words of the task in brackets: " red" becomes "[red". A model that has
 # to find out which tokens are the same word needs twice the time to learn to copy them.
-_CONFIGS = {
-    "WebShop-v0": TinyConfig(
-        games=3000,
-        imitation=SftConfig(steps=600, lr=6e-3, muon_lr=0.03),
-        kindred_words=True,
-    )
-}
+# The demonstrator errs so that reinforcement finds choices to unlearn. After a faultless one, what
+# is left are ids copied wrongly: 40 iterations mended few (success 60.0 to 69.1 %).
+_CONFIGS = {"WebShop-v0": TinyConfig(games=3000, noise=0.4, imitate_slips=True, kindred_words=True)}
 
 
 def tiny_config(env_id: str) -> TinyConfig:
@@ -90,7 +89,7 @@ def tiny_config(env_id: str) -> TinyConfig:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One moment of an expert episode: what the agent saw, and what the expert would do."""
+    """One moment of an episode: what the agent saw, and the action to imitate."""
 
     view: View
     action: str
@@ -214,12 +213,14 @@ def record_demonstrations(
                 info["task"], tuple(turns[-history:] if history else ()), len(turns), observation,
                 tuple(admissible),
             )  # fmt: skip
-            action = info["expert_action"]
-            found.append(Demonstration(view, action))
+            action = shown = info["expert_action"]
             draw = rng.random()
             pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible
             if draw < config.noise and pool:
                 action = _filled(pool[int(rng.integers(len(pool)))], info["task"], rng)
+                if config.imitate_slips and pool is admissible:
+                    shown = action
+            found.append(Demonstration(view, shown))
             elsewhere = (elsewhere + admissible)[-REMEMBERED_ACTIONS:]
             turns.append(Turn(observation, action))
             observation, _, terminated, truncated, info = env.step(action)
@@ -321,7 +322,10 @@ def _make_words_kindred(model: Any, tokenizer: Any) -> None:
     import torch
 
     embeddings = model.get_input_embeddings().weight
-    scale = model.config.initializer_range / 2**0.5
+    # Larger than usual: the first steps of the optimiser would wash the kinship out.
+    larger = 10
+    embeddings.data.mul_(larger)
+    scale = larger * model.config.initializer_range / 2**0.5
     vectors: dict[str, Any] = {}
     with torch.no_grad():
         for token, row in enumerate(embeddings):

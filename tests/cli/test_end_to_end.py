@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from proxmo.config import Config
 from proxmo.config_loading import resolve
 from proxmo.reporting.sinks import read_rows
 from tests.proxmo.reporting.test_metrics_page import is_listed, listed_names
@@ -31,28 +32,31 @@ SETTINGS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def untrained(target: Path, world: Config) -> Path:
     """A model of the embedded kind that has learnt nothing."""
     from proxmo.training.sft import SftConfig
     from proxmo.training.tiny import TinyConfig, build_tiny
 
     nothing = SftConfig(steps=1, batch_size=2)
     size = TinyConfig(layers=1, hidden=32, heads=2, kv_heads=1, intermediate=32, games=6)
-    target = tmp_path_factory.mktemp("models") / "untrained"
     size = replace(size, imitation=nothing)
-    build_tiny(target, TINY.env, TINY.prompt, size, lambda *args, **kwargs: None)
+    build_tiny(target, world.env, world.prompt, size, lambda *args, **kwargs: None)
     return target
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return untrained(tmp_path_factory.mktemp("models") / "untrained", TINY)
 
 
 def command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
 
 
-def train(model: Path, out: Path, iterations: int) -> list[str]:
+def train(model: Path, out: Path, iterations: int, preset: str = "tiny") -> list[str]:
     settings = [part for one in SETTINGS for part in ("--set", one)]
     return command(
-        *("train", "--preset", "tiny", "--model", model, "--out", out),
+        *("train", "--preset", preset, "--model", model, "--out", out),
         *("--iterations", iterations, *settings),
     )
 
@@ -132,3 +136,20 @@ def test_an_interrupted_run_goes_on_with_the_command_it_prints(model: Path, tmp_
     assert json.loads(resumed.stdout)["iterations_done"] == more
     rows = read_rows(out / "metrics.jsonl")
     assert [row["iteration"] for row in rows] == list(range(1, more + 1))
+
+
+def test_the_web_shop_is_trained_and_evaluated_with_success_and_score(tmp_path: Path):
+    model = untrained(tmp_path / "model", resolve(["tiny-webshop"]))
+    arguments = [*train(model, tmp_path / "run", 1, "tiny-webshop"), "--json"]
+    trained = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
+    assert trained.returncode == 0, trained.stderr
+    result = json.loads(trained.stdout)
+    assert "train/score_mean" in result["metrics"]
+    assert (result["after"]["split"], result["after"]["episodes"]) == ("validation", 2)
+
+    expert = command("eval", "--policy", "expert", "--env", "WebShop-v0", "--split", "test")
+    shown = subprocess.run(
+        [*expert, "--episodes", "8"], capture_output=True, text=True, timeout=120
+    )
+    assert shown.returncode == 0, shown.stderr
+    assert "success" in shown.stdout and "mean score" in shown.stdout

@@ -18,9 +18,9 @@ from tests.fakes import COUNTER
 
 LARGE = KNOWN["qwen2.5-1.5b"]
 P = LARGE.parameters
-# Runs two micro-batches of a fresh model twice through the learner and tells the most bytes that torch held.
-# What the process holds besides (fragments, scratch of the matrix library) differs from one machine
-# to the next by a third.
+# Runs two micro-batches of a fresh model twice through the learner and tells the most bytes that
+# torch held. What the process holds besides (fragments, scratch of the matrix library) differs from
+# one machine to the next by a third.
 MEASURE = """
 import json, sys
 import numpy as np, torch

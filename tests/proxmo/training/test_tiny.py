@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from proxmo.agents.prompts import PromptBuilder
@@ -124,6 +126,22 @@ def test_a_blank_in_an_action_that_is_played_at_random_is_filled_with_a_word_of_
     assert len(searched) > 10
     for action, task in searched:
         assert action.removeprefix("search[").removesuffix("]") in task.split()
+
+
+@pytest.mark.parametrize("slips", [False, True])
+def test_a_demonstrator_who_errs_is_imitated_in_what_was_possible(*, slips: bool):
+    noisy = replace(SIZE, noise=1.0, games=20, imitate_slips=slips)
+    played = record_demonstrations(PRESET.env, noisy, 1, rng(), silent)
+    pairs = [
+        (shown, after.view.history[-1].action)
+        for shown, after in itertools.pairwise(played)
+        if after.view.step == shown.view.step + 1
+    ]
+    assert len(pairs) > 100
+    imitated = [shown.action == done for shown, done in pairs]
+    # Half of the slips are actions of another place, which are not imitated.
+    assert (0.4 < np.mean(imitated) < 0.8) if slips else np.mean(imitated) < 0.3
+    assert all(shown.action in shown.view.admissible for shown, _ in pairs)
 
 
 def test_the_shop_has_settings_of_its_own_and_other_worlds_the_common_ones():
