@@ -258,6 +258,14 @@ def buy_as_asked(where: Shop, number: int) -> float:
     return session.act("click[buy now]").reward
 
 
+def test_odd_labels_make_no_clean_goal_unfit() -> None:
+    where = shop("clean")
+    splits: tuple[Split, ...] = ("train", "validation", "test")
+    kept = [number for name in splits for number in where.goals.split(name)]
+    assert sorted(kept) == list(range(len(where.goals)))
+    assert {buy_as_asked(where, number) for number in kept} == {1.0}
+
+
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
 def test_every_clean_goal_of_the_bundled_shop_can_be_met_in_full(split: Split) -> None:
     where = Shop.open(difficulty="small")
