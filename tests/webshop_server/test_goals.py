@@ -184,6 +184,16 @@ def test_an_instruction_names_options_and_limit(tmp_path: Path):
     assert goal.instruction.startswith("a scarf. , and price lower than ")
 
 
+def test_only_instructions_of_people_lose_the_dots_around_them(tmp_path: Path):
+    # As in the original: what it prints of a product without options is the text as it is.
+    asked = {"B000000001": wish("soft wool") | {"instruction": "A scarf."}}
+    human = {"B000000001": [{"instruction": "A scarf.", "instruction_attributes": ["soft wool"]}]}
+    plain = row(customization_options=None)
+    catalogue = Catalogue.read(write(tmp_path, [plain], asked, human))
+    texts = [Goals.build(catalogue, kind)[0].instruction for kind in KINDS]
+    assert [text.partition(", and price")[0] for text in texts] == ["A scarf.", "A scarf"]
+
+
 def test_weights_are_of_rare_attributes_by_goals(tmp_path: Path):
     rows = [row(), row("B000000002", customization_options="")]
     attributes = {"B000000001": wish("wool", "blue"), "B000000002": wish("wool")}
