@@ -41,10 +41,6 @@ CLEAN_SPLITS = {"train": 1, "validation": 2, "test": 3}
 _SHUFFLE_SEED = 233
 # Beyond that the catalogue is broken (a product whose options multiply without end).
 _MOST_GOALS = 1 << 27
-# What a click on an option value must not be taken for.
-_BUTTONS = frozenset(
-    ("search", "back to search", "< prev", "next >", "description", "features", "reviews")
-) | {"attributes", "buy now"}
 
 
 def collect(entries: Iterable[Entry], kind: Kind, seed: int) -> NDArray[np.void]:
@@ -133,7 +129,7 @@ def _clean_synthetic(product: Product, wish: Wish) -> Iterator[int]:
     options = sorted(product.options.items())
     if not split:
         return iter(bytes(prod(len(values) for _, values in options)))
-    free = [[_can_choose(product, value) for value in values] for _, values in options]
+    free = [[_can_choose(value) for value in values] for _, values in options]
     return (split if all(choice) else 0 for choice in choices(*free))
 
 
@@ -146,7 +142,7 @@ def _clean_human(product: Product, wish: Wish) -> int:
         {
             frozenset(n for n, wanted in enumerate(wish.options) if _meets(value, wanted))
             for value in values
-            if _can_choose(product, value)
+            if _can_choose(value)
         }
         or {frozenset()}
         for values in product.options.values()
@@ -167,10 +163,9 @@ def _offers(product: Product, wish: Wish) -> bool:
     return attribute_matches(product, wish.attributes) == len(wish.attributes)
 
 
-def _can_choose(product: Product, value: str) -> bool:
-    """Say whether a click on the value means this one option and nothing else."""
-    offers = sum(values.count(value) for values in product.options.values())
-    return bool(value.strip()) and value not in _BUTTONS and offers == 1
+def _can_choose(value: str) -> bool:
+    """Say whether the page shows something to click; see `pages.option_labels` for what."""
+    return bool(value.strip())
 
 
 def _meets(value: str, wanted: str) -> bool:

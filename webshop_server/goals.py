@@ -144,7 +144,7 @@ class Goals(Sequence[Goal]):
         return Goal(
             goal_id=self.id_of(number),
             asin=product.asin,
-            instruction=_instruction(wish, options) + limit_text(limit),
+            instruction=_instruction(wish, options, self.kind) + limit_text(limit),
             attributes=wish.attributes,
             options=options,
             price_upper=limit,
@@ -184,7 +184,9 @@ def _human(entry: Entry, variant: int) -> tuple[Wish, tuple[tuple[str, str], ...
     return wish, tuple(("", value) for value in wish.options)
 
 
-def _instruction(wish: Wish, options: tuple[tuple[str, str], ...]) -> str:
-    if any(name for name, _ in options):
-        return f"{wish.text} with {', and '.join(f'{name}: {value}' for name, value in options)}"
-    return wish.text.strip(".")
+def _instruction(wish: Wish, options: tuple[tuple[str, str], ...], kind: Kind) -> str:
+    """Return the text without the limit; the original takes dots off those of people only."""
+    if kind == "human":
+        return wish.text.strip(".")
+    asked = ", and ".join(f"{name}: {value}" for name, value in options)
+    return f"{wish.text} with {asked}" if asked else wish.text

@@ -242,12 +242,15 @@ def clickables(page: Page) -> dict[str, Target]:
 
     As in the original, an option called like a button is the button, a value of two options belongs
     to the later one, and the list holds "search", which does nothing; "clean" has none of these.
+    The original goes by the name alone: "attributes" is the tab even where the page shows none.
     """
     found: tuple[dict[str, Target], ...] = ({}, {}, {})
     for label, target in parts(page):
         if target is not None and (target.move is not Move.SEARCH or page.profile == "original"):
             found[_ORDER.get(target.move, 0)][label.lower()] = target
     buttons, products, options = found
+    if page.profile == "original" and ATTRIBUTES.lower() in options:
+        options[ATTRIBUTES.lower()] = Target(Move.TAB, ATTRIBUTES)
     # The second time around, buttons take back their names, and every name keeps its place.
     return buttons | products | options | buttons
 

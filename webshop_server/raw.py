@@ -112,7 +112,7 @@ class _Fields:
         self._row = row
 
     def wrong(self, name: str, value: object, expected: str) -> CatalogueError:
-        came = "is missing" if value is None else f"is {str(value)[:50]!r}"
+        came = "is missing" if value is None else f"is {value!r:.50}"
         return CatalogueError(f"{self._where}: {name} {came}; expected {expected}")
 
     def __contains__(self, name: str) -> bool:

@@ -127,8 +127,10 @@ def option_matches(
     """Count the (name, value) pairs asked for that one of the bought values matches."""
     values = [normalize_color(value) for value in bought]
     if profile == "clean":
+        # In one order, for the ratio of a and b may be another than that of b and a.
         return sum(
-            value in bought or any(alike(normalize_color(value), other) for other in values)
+            value in bought
+            or any(alike(*sorted((normalize_color(value), other))) for other in values)
             for _, value in wanted
         )
     goals = [normalize_pair(*pair) if pair[0] else normalize_color(pair[1]) for pair in wanted]

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from webshop_server import reward
 from webshop_server.catalogue import Catalogue, open_shop_data
+from webshop_server.errors import CatalogueError
 from webshop_server.goals import Goals, Profile
 from webshop_server.goals import Kind as GoalKind
 from webshop_server.nouns import NounFinder, from_file, rule
@@ -18,6 +19,10 @@ from webshop_server.records import Goal, Product, Reward
 from webshop_server.search.index import SearchIndex
 
 _opening = threading.Lock()
+_MADE_FROM: Mapping[GoalKind, str] = {
+    "synthetic": "each `instruction` of items_ins_v2.json",
+    "human": "items_human_ins.json",
+}
 
 
 class Search(Protocol):
@@ -70,7 +75,7 @@ class Shop:
             title_nouns: a file of nouns that a tagger found, see `nouns.from_file`.
 
         Raises:
-            CatalogueError: the data is missing or broken.
+            CatalogueError: the data is missing or broken, or has no goals of this kind.
         """
         source = None if data is None else str(data)
         found = None if title_nouns is None else str(title_nouns)
@@ -104,6 +109,11 @@ def _open(
 ) -> Shop:
     catalogue, index = _stock(data, difficulty)
     made = Goals.build(catalogue, goals, profile)
+    if not made:
+        raise CatalogueError(
+            f"{data} holds no {goals} goals; they are made from {_MADE_FROM[goals]} beside the "
+            "file of products"
+        )
     finder = rule if title_nouns is None else from_file(title_nouns)
     return Shop(catalogue, made, index, profile, show_attributes, finder)
 

@@ -85,8 +85,9 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
     Options:
         `data`: None or "bundled" (a catalogue of our own), or a path: a directory with the
-        original's raw files, or a packed catalogue. `split`: train, validation, test. `difficulty`:
-        of the bundled catalogue. `profile`: "clean" or "original". `goals`: "synthetic" or "human".
+        original's raw files, or a packed catalogue. `split`: train, validation, test. `difficulty`
+        of the bundled catalogue: "default", "small" or "tiny". `profile`: "clean" or "original".
+        `goals`: "synthetic" or "human".
         `show_attributes`: give products the page of their attributes, which says what a goal may
         ask for. `title_nouns`: a JSON file of the nouns a tagger found in the titles, for rewards
         exactly as spaCy gives them.

@@ -123,11 +123,11 @@ def test_a_product_stays_in_its_clean_split_when_the_catalogue_grows(shared: Pat
     [
         ({"size": ["s", "m"]}, 2),
         ({"size": ["s", " "]}, 1),  # nothing to click
-        ({"size": ["s", "Reviews"]}, 1),  # the click opens a page
-        ({"color": ["gold", "red"], "trim": ["gold", "tan"]}, 1),  # a click sets one of two
+        ({"size": ["s", "Reviews"]}, 2),  # a button has that name: the label is "size: reviews"
+        ({"color": ["gold", "red"], "trim": ["gold", "tan"]}, 4),  # "color: gold", "trim: gold"
     ],
 )
-def test_clean_leaves_out_choices_that_a_click_cannot_make(
+def test_clean_leaves_out_only_the_choices_that_a_click_cannot_make(
     options: dict[str, list[str]], kept: int, tmp_path: Path
 ):
     given = {name: [{"value": value} for value in values] for name, values in options.items()}
@@ -182,6 +182,16 @@ def test_an_instruction_names_options_and_limit(tmp_path: Path):
     assert texts == {f"{start} large", f"{start} small"}
     (goal,) = Goals.build(catalogue, "human")
     assert goal.instruction.startswith("a scarf. , and price lower than ")
+
+
+def test_only_instructions_of_people_lose_the_dots_around_them(tmp_path: Path):
+    # As in the original: what it prints of a product without options is the text as it is.
+    asked = {"B000000001": wish("soft wool") | {"instruction": "A scarf."}}
+    human = {"B000000001": [{"instruction": "A scarf.", "instruction_attributes": ["soft wool"]}]}
+    plain = row(customization_options=None)
+    catalogue = Catalogue.read(write(tmp_path, [plain], asked, human))
+    texts = [Goals.build(catalogue, kind)[0].instruction for kind in KINDS]
+    assert [text.partition(", and price")[0] for text in texts] == ["A scarf.", "A scarf"]
 
 
 def test_weights_are_of_rare_attributes_by_goals(tmp_path: Path):

@@ -82,11 +82,11 @@ def test_a_missing_field_is_named_with_its_line(name: str, tmp_path: Path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"name": 7}, "field 'name' is '7'; expected a text"),
-        ({"pricing": 7}, "field 'pricing' is '7'; expected a text"),
+        ({"name": 7}, "field 'name' is 7; expected a text"),
+        ({"pricing": 7}, "field 'pricing' is 7; expected a text"),
         ({"asin": "B\ud800"}, r"field 'asin' is 'B\\ud800'; expected a text of printable"),
         ({"asin": "B0\0"}, r"field 'asin' is 'B0\\x00'; expected a text of printable"),
-        ({"small_description": [1]}, r"field 'small_description' is '\[1\]'; expected a list of"),
+        ({"small_description": [1]}, r"field 'small_description' is \[1\]; expected a list of"),
         ({"images": "a.jpg"}, "field 'images' is 'a.jpg'; expected a list of texts"),
         ({"pricing": "cheap"}, "price 'cheap' cannot be read"),
         (
@@ -107,7 +107,7 @@ def test_a_field_of_the_wrong_form_is_named_with_its_line(
 
 
 def test_rows_that_are_no_objects_are_errors(tmp_path: Path):
-    with pytest.raises(CatalogueError, match=r"\(product 2\): row is '7'; expected an object"):
+    with pytest.raises(CatalogueError, match=r"\(product 2\): row is 7; expected an object"):
         read(write(tmp_path, [row(), 7], attributes={}))
     with pytest.raises(CatalogueError, match=r"items_ins_v2.json line 1 column 8 \(B1\): row is"):
         read(write(tmp_path, [row()], attributes={"B1": 7}))

@@ -160,6 +160,20 @@ def test_the_value_asked_for_always_matches_in_clean(value: str):
     assert score(product(scarf()), asked, {"size": value}, 30.0).total == 1.0
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("10x50 hd binoculars", "8x40 hd binoculars"),  # a ratio of 86, the other way 84
+        ("10 ounce (pack of 12)", "240 ounce (pack of 1)"),
+        ("black137", "black"),
+        ("large", "x-large"),
+    ],
+)
+def test_in_clean_it_does_not_matter_which_of_two_options_was_asked_for(first: str, second: str):
+    there = option_matches([first], [("size", second)], "clean")
+    assert there == option_matches([second], [("size", first)], "clean")
+
+
 def test_the_product_asked_for_is_of_its_own_type_in_clean():
     # One noun in eleven: the original takes the very same title for another type.
     title = " ".join(["wool"] * 11)

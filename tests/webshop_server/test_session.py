@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from tests.webshop_server import recorded
 from tests.webshop_server.small import LAMP, LAMPS, PLAIN, shop, shopper
-from webshop_server.goals import Split
+from webshop_server.catalogue import Catalogue, Entry, Wish
+from webshop_server.goals import Goals, Profile, Split
 from webshop_server.pages import Kind
 from webshop_server.session import Session
 from webshop_server.shop import Shop
@@ -163,6 +165,22 @@ def test_in_the_original_some_options_cannot_be_chosen() -> None:
     assert session.page.kind is Kind.DETAIL and session.state.options == {"shade color": "black"}
 
 
+def test_in_the_original_an_option_called_attributes_opens_the_tab_it_does_not_show() -> None:
+    product = replace(PLAIN, options={"print": ("attributes", "plain")})
+    stock = Catalogue([Entry(product, Wish("Find me a lamp", ("warm light",)))])
+    profiles: tuple[Profile, ...] = ("original", "clean")
+    kinds = {}
+    for profile in profiles:
+        goals = Goals.build(stock, "synthetic", profile)
+        session = Session(Shop(stock, goals, stock.search_index(), profile), goals[0])
+        label = "attributes" if profile == "original" else "print: attributes"
+        for action in (SEARCH, f"click[{product.asin}]", f"click[{label}]"):
+            assert session.act(action).valid
+        kinds[profile] = session.page.kind, session.state.options
+    assert kinds["original"] == (Kind.DETAIL, {})
+    assert kinds["clean"] == (Kind.ITEM, {"print": "attributes"})
+
+
 def test_a_chosen_option_is_visible_in_the_clean_text_only() -> None:
     actions = (SEARCH, ITEM, "click[white]")
     before = shopper("clean", *actions[:-1]).observe()
@@ -256,6 +274,14 @@ def buy_as_asked(where: Shop, number: int) -> float:
     for pair in goal.options:
         assert session.act(f"click[{labels[pair]}]").valid
     return session.act("click[buy now]").reward
+
+
+def test_odd_labels_make_no_clean_goal_unfit() -> None:
+    where = shop("clean")
+    splits: tuple[Split, ...] = ("train", "validation", "test")
+    kept = [number for name in splits for number in where.goals.split(name)]
+    assert sorted(kept) == list(range(len(where.goals)))
+    assert {buy_as_asked(where, number) for number in kept} == {1.0}
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])

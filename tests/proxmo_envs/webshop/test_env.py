@@ -29,6 +29,7 @@ from proxmo_envs.errors import (
     UnknownTaskError,
 )
 from proxmo_envs.webshop.env import WebShopEnv
+from tests.webshop_server.rows import row, write
 from webshop_server import bundled
 
 SMALL = {"difficulty": "small"}
@@ -268,6 +269,15 @@ def test_wrong_arguments_are_one_clear_error(kwargs: dict[str, Any], complaint: 
 def test_a_split_without_goals_is_one_clear_error() -> None:
     with pytest.raises(InvalidOptionError, match="'train' of 'bundled' has no synthetic goals"):
         WebShopEnv(profile="original", **SMALL)
+
+
+@pytest.mark.parametrize("profile", ["clean", "original"])
+def test_goals_of_people_without_their_file_are_one_clear_error(
+    profile: str, tmp_path: Path
+) -> None:
+    data = write(tmp_path / "raw", [row()])
+    with pytest.raises(DataNotFoundError, match="no human goals.*from items_human_ins.json"):
+        WebShopEnv(data, profile=profile, goals="human")
 
 
 def test_missing_data_is_one_clear_error(tmp_path: Path) -> None:
