@@ -52,6 +52,8 @@ _REQUESTS: Final = (
     "time to replace my old one: {np}{options}",
     "i would like to buy {np}{options}",
 )
+# What starts as "you" does: usb, usda, uv.
+_SAID_WITH_Y: Final = ("us", "uv")
 _CHOICES: Final = {
     "color": "in {value}",
     "size": "in size {value}",
@@ -158,7 +160,8 @@ def noun_phrase(kind: Kind, attributes: Sequence[str]) -> str:
         return text
     if kind.department == "grocery":
         return f"some {text}"
-    return f"an {text}" if text[0] in "aeio" else f"a {text}"
+    vowel = text[0] in "aeiou" and not text.startswith(_SAID_WITH_Y)
+    return f"an {text}" if vowel else f"a {text}"
 
 
 def _joined(kind: Kind, attribute: str) -> str:

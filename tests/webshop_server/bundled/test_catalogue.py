@@ -23,7 +23,7 @@ from webshop_server.search import SearchIndex, analyse
 SIZES = {"tiny": 900, "small": 300, "default": 3000}
 # Published results name goals by number: whoever changes tables or draws changes these catalogues,
 # raises VERSION and says so in CHANGELOG. The digests were printed by fingerprint().
-DIGESTS = {"tiny": "81201554784a2a0b", "small": "22ca72b846d15024", "default": "c89b742cc96f04d3"}
+DIGESTS = {"tiny": "81201554784a2a0b", "small": "7735f333b5a5d377", "default": "bcd398fc55170007"}
 
 
 def fingerprint(difficulty: str) -> str:
