@@ -40,7 +40,8 @@ class LiveEpisode:
     task_id: str
     env: Any
     trial: int = 1
-    deadline: float = math.inf
+    # Seconds that its environment may still take; what others take is not counted.
+    left_s: float = math.inf
     observation: str = ""
     info: dict[str, Any] = field(default_factory=dict)
     history: list[Turn] = field(default_factory=list)
@@ -83,8 +84,8 @@ class Player:
     Args:
         pool: where environments come from.
         invalid_penalty: subtracted from a step's reward when its action is not valid.
-        timeout_s: seconds an episode may last; a world that hangs is then left behind. None: no
-            limit.
+        timeout_s: seconds an episode's environment may take in all; one that hangs is then left
+            behind. None: no limit.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Player:
         """Resets an environment to a task; an Episode comes back when that fails."""
         episode = LiveEpisode(group, member, task_id, env=None, trial=trial)
         if self.timeout_s is not None:
-            episode.deadline = time.monotonic() + self.timeout_s
+            episode.left_s = self.timeout_s
         # Of the task and not of its place: the members of a group start from the same state, and a
         # task of an evaluation is the same in a panel of any size.
         entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
@@ -157,7 +158,7 @@ class Player:
         return episode.end(Outcome.LOST if terminated else Outcome.TRUNCATED)
 
     def _in_time(self, episode: LiveEpisode, call: Callable[..., T], *args: Any, **named: Any) -> T:
-        """Calls the environment; past the deadline the call is left to itself in its thread."""
+        """Calls the environment; when its time is over the call is left to itself in its thread."""
         if self.timeout_s is None:
             return call(*args, **named)
         done: Future[T] = Future()
@@ -168,14 +169,17 @@ class Player:
             except BaseException as cause:  # handed over to who waits
                 done.set_exception(cause)
 
+        began = time.monotonic()
         threading.Thread(target=work, name=f"env {episode.task_id}", daemon=True).start()
         try:
-            return done.result(timeout=max(0.0, episode.deadline - time.monotonic()))
+            return done.result(timeout=max(0.0, episode.left_s))
         except FutureTimeout:
             if done.done():
                 raise  # the environment's own
             episode.env = None  # it still hangs in there
             raise EpisodeTimeout(f"no end after {self.timeout_s:g} s") from None
+        finally:
+            episode.left_s -= time.monotonic() - began
 
     def _fail(self, episode: LiveEpisode, cause: Exception) -> Episode:
         logger.warning("episode %s of task %s failed: %r", episode.member, episode.task_id, cause)

@@ -371,6 +371,7 @@ def _evaluate(
         split=config.eval.split,
         episodes=config.eval.episodes,
         seed=config.seed,
+        timeout_s=config.rollout.episode_timeout_s,
         listener=listener,
     )
     listener.evaluation(evaluation.to_json())

@@ -314,6 +314,7 @@ class Trainer:
             split=self.config.eval.split,
             episodes=self.config.eval.episodes,
             seed=self.config.seed,
+            timeout_s=self.config.rollout.episode_timeout_s,
             listener=self.listener,
             world=self.world,
         )
