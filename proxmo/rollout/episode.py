@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
@@ -107,12 +107,13 @@ class Player:
         entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
         try:
             episode.env = self.pool.take()
-            episode.observation, episode.info = self._in_time(
+            observation, info = self._in_time(
                 episode,
                 episode.env.reset,
                 seed=int(entropy.generate_state(1)[0]),
                 options={"task_id": task_id},
             )
+            episode.observation, episode.info = _shown(observation, info)
         except Exception as cause:  # isolation: one broken game must not end the iteration
             return self._fail(episode, cause)
         return episode
@@ -129,7 +130,8 @@ class Player:
             observation, reward, terminated, truncated, info = self._in_time(
                 episode, episode.env.step, decision.action or ""
             )
-            reward = _finite(reward)
+            reward = _finite(reward, "paid", "reward")
+            observation, info = _shown(observation, info)
         except Exception as cause:  # isolation of one episode, as above
             return self._fail(episode, cause)
         episode.steps.append(
@@ -191,9 +193,27 @@ class Player:
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
 
 
-def _finite(reward: Any) -> float:
+def _finite(value: Any, verb: str, name: str) -> float:
     """A reward as a number: one nan would make every advantage of its group one."""
-    value = float(reward)
-    if not math.isfinite(value):
-        raise ValueError(f"the environment paid {reward!r}, expected a finite reward")
-    return value
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"the environment {verb} {value!r}, expected a finite {name}")
+    return number
+
+
+def _shown(observation: Any, info: Any) -> tuple[str, dict[str, Any]]:
+    """What the prompt is made of; checked here, as there it would end the run, not the episode."""
+    if not isinstance(observation, str):
+        raise TypeError(f"the environment showed {observation!r}, expected a text")
+    if not isinstance(info, dict):
+        raise TypeError(f"the environment's info is {info!r}, expected a dictionary")
+    task, actions = info.get("task", ""), info.get("admissible_actions", ())
+    if not isinstance(task, str):
+        raise TypeError(f"the environment's info['task'] is {task!r}, expected a text")
+    listed = isinstance(actions, Collection) and not isinstance(actions, str)
+    if not listed or not all(isinstance(action, str) for action in actions):
+        raise TypeError(
+            f"the environment's info['admissible_actions'] is {actions!r}, expected a list of texts"
+        )
+    _finite(info.get("score", 0.0), "scored", "info['score']")
+    return observation, info
