@@ -16,6 +16,7 @@ from proxmo.config_loading import load_toml, resolve
 
 from .display import progress, show
 from .failures import debug_option
+from .paths import absolute
 
 if TYPE_CHECKING:
     from proxmo.training.imitation import Imitated
@@ -109,8 +110,8 @@ def command(
     """
     flags = {
         "env.id": env,
-        "env.data": _absolute(data),
-        "model.name": _absolute(model),
+        "env.data": absolute(data),
+        "model.name": absolute(model),
         "model.device": device,
         "seed": seed,
     }
@@ -122,13 +123,6 @@ def command(
 
         result = fine_tune(config, ImitationConfig(**choice), out, listener)
     _print(result, as_json=as_json)
-
-
-def _absolute(path: str | None) -> str | None:
-    """The path of what exists here, unless it is a word for what is built in; else as it is."""
-    if path is None or path in ("tiny", "generated", "bundled") or not Path(path).exists():
-        return path
-    return str(Path(path).absolute())
 
 
 def _config(

@@ -22,6 +22,7 @@ from proxmo.reporting.listener import Listener
 
 from .display import progress, show
 from .failures import DONE, INCOMPLETE, debug_option
+from .paths import absolute
 from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
@@ -161,24 +162,16 @@ def _print_plan(config: Config, processes: int) -> None:
 
 
 def _keys(flags: dict[str, Any]) -> dict[str, Any]:
-    """Name the configuration keys the flags stand for; existing paths become absolute.
-
-    The run directory must mean the same data and model wherever it is continued from.
-    """
-    keys = {
+    """Name the configuration keys the flags stand for."""
+    return {
         "env.id": flags["env"],
-        "env.data": flags["data"],
-        "model.name": flags["model"],
+        "env.data": absolute(flags["data"]),
+        "model.name": absolute(flags["model"]),
         "model.device": flags["device"],
         "credit.method": flags["method"],
         "optim.iterations": flags["iterations"],
         "seed": flags["seed"],
     }
-    for key in ("env.data", "model.name"):
-        # Not the words that stand for what is built in, even if something here is called so.
-        if keys[key] not in (None, "tiny", "generated", "bundled") and Path(keys[key]).exists():
-            keys[key] = str(Path(keys[key]).absolute())
-    return keys
 
 
 def _resumed(

@@ -68,6 +68,15 @@ def test_paths_are_kept_absolute_so_that_a_run_can_be_continued_from_anywhere(
     assert (trainer.config.env.data, trainer.config.model.name) == ("generated", "tiny")
 
 
+@pytest.mark.parametrize("verb", ["train", "sft"])
+@pytest.mark.parametrize(("flag", "key"), [("--model", "model.name"), ("--data", "env.data")])
+def test_an_empty_path_is_refused_and_not_the_current_directory(
+    proxmo, trainer, verb: str, flag: str, key: str
+):
+    done = proxmo(verb, flag, "", "--out", "a")
+    assert done.code == 2 and f"{key} is empty" in done.err
+
+
 def test_the_result_is_on_stdout_and_the_progress_on_stderr(proxmo, trainer):
     done = proxmo("train", "--out", "my run", "--iterations", "3")
     assert done.code == 0
