@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 from contextlib import ExitStack
@@ -22,6 +21,8 @@ from proxmo.reporting.listener import Listener
 
 from .display import progress, show
 from .failures import DONE, INCOMPLETE, debug_option
+from .paths import absolute
+from .ranges import Number
 from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ _CHANGEABLE = (
 @click.option("--iterations", type=int, metavar="N", help="Training iterations.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="M",
     help="Save and stop after so many minutes.",
 )
@@ -119,8 +120,6 @@ def command(
     With --model the defaults are those of the paper (arXiv 2602.19225). Ctrl-C finishes the step,
     saves and prints the command that continues.
     """
-    if minutes is not None and not math.isfinite(minutes):
-        raise UsageError(f"--minutes is {minutes}; expected a number above 0")
     keys = _keys(flags)
     config = (
         resolve(presets, keys, assignments)
@@ -161,24 +160,16 @@ def _print_plan(config: Config, processes: int) -> None:
 
 
 def _keys(flags: dict[str, Any]) -> dict[str, Any]:
-    """Name the configuration keys the flags stand for; existing paths become absolute.
-
-    The run directory must mean the same data and model wherever it is continued from.
-    """
-    keys = {
+    """Name the configuration keys the flags stand for."""
+    return {
         "env.id": flags["env"],
-        "env.data": flags["data"],
-        "model.name": flags["model"],
+        "env.data": absolute(flags["data"]),
+        "model.name": absolute(flags["model"]),
         "model.device": flags["device"],
         "credit.method": flags["method"],
         "optim.iterations": flags["iterations"],
         "seed": flags["seed"],
     }
-    for key in ("env.data", "model.name"):
-        # Not the words that stand for what is built in, even if something here is called so.
-        if keys[key] not in (None, "tiny", "generated", "bundled") and Path(keys[key]).exists():
-            keys[key] = str(Path(keys[key]).absolute())
-    return keys
 
 
 def _resumed(

@@ -89,7 +89,7 @@ class RolloutConfig:
     engine_options: dict[str, Any] = field(default_factory=dict)
     # Most episodes in flight; None plays all of an iteration together.
     max_live: int | None = None
-    # Seconds an episode may last; None sets no limit.
+    # Seconds an episode's environment may take in all, in evaluations too; None sets no limit.
     episode_timeout_s: float | None = None
     # How often an episode that failed is played again; its group then goes on without it.
     retries: int = 1

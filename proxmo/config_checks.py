@@ -64,7 +64,7 @@ _CHOICES = {
     "optim.old_logprobs": ("sampler", "recomputed"),
     "rollout.engine": ("transformers", "vllm", "vllm-server"),
 }
-_NOT_EMPTY = ("env.id", "env.split", "model.name", "credit.method", "eval.split")
+_NOT_EMPTY = ("env.id", "env.split", "env.data", "model.name", "credit.method", "eval.split")
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
@@ -78,8 +78,9 @@ def check_values(config: Config) -> None:
         if _get(config, key) not in choices:
             raise UnknownNameError(key, _get(config, key), choices)
     for key in _NOT_EMPTY:
-        if not _get(config, key).strip():
-            raise ConfigError(f"{key} is empty, expected a name")
+        value = _get(config, key)
+        if value is not None and not value.strip():
+            raise ConfigError(f"{key} is empty, expected a name; leave it out for the default")
     if (config.rollout.engine == "vllm-server") != (config.rollout.engine_url is not None):
         raise ConfigError(
             f"rollout.engine is {config.rollout.engine!r} and rollout.engine_url "

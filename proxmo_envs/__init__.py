@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
-from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, unknown_env
+from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, quote, unknown_env
 from proxmo_envs.task import Task, TaskSet
 from proxmo_envs.text_space import TextSpace
 
@@ -47,7 +47,7 @@ def task_set(env_id: str, split: str = "train", data: str | None = None, **kwarg
 
     Works for every environment whose class has a class method `task_set(split=, data=, **kwargs)`;
     the further arguments are those of `gymnasium.make`. Raises InvalidOptionError when the class
-    has none or there is no such environment.
+    has none or one that returns something else, or there is no such environment.
     """
     module, _, name = env_id.rpartition(":")
     if module:
@@ -65,5 +65,10 @@ def task_set(env_id: str, split: str = "train", data: str | None = None, **kwarg
             f"{env_id} has no tasks to list: its class needs a class method "
             "`task_set(split=, data=, ...)`"
         )
-    result: TaskSet = tasks(split=split, data=data, **{**spec.kwargs, **kwargs})
+    result = tasks(split=split, data=data, **{**spec.kwargs, **kwargs})
+    if not isinstance(result, TaskSet) or not all(isinstance(one, str) for one in result.ids):
+        raise InvalidOptionError(
+            f"the class method `task_set` of {env_id} returns {quote(result)}; expected a TaskSet "
+            "whose ids are texts"
+        )
     return result

@@ -36,6 +36,7 @@ def evaluate(
     seeds: Sequence[int] = (0,),
     trials: int = 1,
     workers: int = WORKERS,
+    timeout_s: float | None = None,
     out: Path | None = None,
     listener: Listener | None = None,
     world: World = ALONE,
@@ -48,6 +49,7 @@ def evaluate(
         seeds: of the player's draws; each plays the whole panel.
         trials: episodes per task and seed, for pass@k.
         workers: episodes in flight at once; the results do not depend on it.
+        timeout_s: seconds an episode's environment may take in all; None: no limit.
         out: directory that keeps results and transcripts. Where it holds some of this evaluation,
             only what is missing or ended in an error is played.
         listener: told about the progress.
@@ -70,7 +72,8 @@ def evaluate(
         if out is not None:
             settings = _settings(player, panel, seeds, trials)
             kept = stack.enter_context(EvaluationDirectory(out, panel, settings))
-        game = _Game(player, panel, pool, kept, listener or Listener(), world)
+        collector = Collector(pool, player.agent, timeout_s=timeout_s)
+        game = _Game(player, panel, collector, kept, listener or Listener(), world)
         for seed in seeds:
             game.play(seed, trials, workers, total=len(panel.tasks) * len(seeds) * trials)
         results = [result for part in world.gather(game.results) for result in part]
@@ -105,7 +108,7 @@ class _Game:
         self,
         player: Player,
         panel: Panel,
-        pool: EnvPool,
+        collector: Collector,
         kept: EvaluationDirectory | None,
         listener: Listener,
         world: World,
@@ -113,7 +116,7 @@ class _Game:
         self.player = player
         self.world = world
         self.panel = panel
-        self.collector = Collector(pool, player.agent)
+        self.collector = collector
         self.kept = kept
         self.listener = listener
         self.results: list[Result] = [] if kept is None else list(kept.results)
@@ -158,6 +161,7 @@ def evaluate_agent(
     episodes: int | None = None,
     seed: int = 0,
     workers: int = WORKERS,
+    timeout_s: float | None = None,
     listener: Listener | None = None,
     world: World = ALONE,
     **env_options: Any,
@@ -171,13 +175,22 @@ def evaluate_agent(
         episodes: play that many (see `make_panel`); None plays all.
         seed: of the agent's own draws.
         workers: episodes in flight at once.
+        timeout_s: seconds an episode's environment may take in all; None: no limit.
         listener: told about the progress.
         world: processes that share the tasks.
         env_options: further keyword arguments of the environment.
     """
     panel = make_panel(env, [split], episodes=episodes)
     player = Player(agent, "-", "-", env_options=env_options)
-    return evaluate(player, panel, seeds=[seed], workers=workers, listener=listener, world=world)
+    return evaluate(
+        player,
+        panel,
+        seeds=[seed],
+        workers=workers,
+        timeout_s=timeout_s,
+        listener=listener,
+        world=world,
+    )
 
 
 def evaluate_checkpoint(

@@ -116,7 +116,7 @@ def _memory(config: Config, needed: Memory, device: float | None, processes: int
 
 def _tokens(config: Config, play: bool) -> Iterator[str]:
     world = config.env.id.rpartition(":")[2]
-    limit = config.env.max_steps or _STEP_LIMITS.get(world)
+    limit = config.env.max_steps or _STEP_LIMITS.get(world) or _registered_limit(world)
     episodes = config.rollout.tasks * config.rollout.group_size
     if limit is None:
         yield f"tokens: no upper bound, {world} has no step limit here (env.max_steps)"
@@ -140,6 +140,14 @@ def _tokens(config: Config, play: bool) -> Iterator[str]:
             f"{player} one ({like.steps:.1f} steps an episode, prompts of {like.prompt:.0f} and "
             f"replies of {like.reply:.0f} tokens)"
         )
+
+
+def _registered_limit(world: str) -> int | None:
+    """The step limit of an environment of one's own, once its module has been imported."""
+    import gymnasium
+
+    spec = gymnasium.registry.get(world)
+    return None if spec is None else spec.max_episode_steps
 
 
 def _parts(parts: Mapping[str, float]) -> str:

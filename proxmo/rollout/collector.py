@@ -11,11 +11,14 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from proxmo.agents.base import Agent, RetryingAgent
 from proxmo.rollout.environments import EnvPool
 from proxmo.rollout.episode import LiveEpisode, Player
 from proxmo.types import Episode, Outcome
+
+T = TypeVar("T")
 
 # Most threads, and so episodes, where the policy answers one by one and nobody sets a limit.
 MOST_CONCURRENT = 1024
@@ -40,7 +43,7 @@ class Collector:
         agent: who decides; one whose `concurrent` is true is asked from many threads at once, and
             told to `abandon` what is pending, if it can, when the play breaks off.
         invalid_penalty: subtracted from a step's reward when its action is not valid.
-        timeout_s: seconds an episode may last; None: no limit.
+        timeout_s: seconds an episode's environment may take in all; None: no limit.
         retries: how often an episode that ended in an ERROR is played again.
     """
 
@@ -117,9 +120,10 @@ class Collector:
         tick = 0
         while waiting or live:
             ended: list[tuple[_Place, Episode]] = []
-            while waiting and (max_live is None or len(live) < max_live):
-                place = waiting.pop()
-                started = self._start(place, seed)
+            room = len(waiting) if max_live is None else max_live - len(live)
+            places = [waiting.pop() for _ in range(min(room, len(waiting)))]
+            starts = self._each(lambda place: self._start(place, seed), places)
+            for place, started in zip(places, starts, strict=True):
                 if isinstance(started, Episode):
                     ended.append((place, started))
                 else:
@@ -128,8 +132,8 @@ class Collector:
             situations = [e.situation(seed if own_seeds else None) for _, e in live]
             decisions = self.agent.act(situations, seed=now) if live else []
             going = []
-            for (place, episode), decision in zip(live, decisions, strict=True):
-                result = self.player.advance(episode, decision)
+            results = self._each(self.player.advance, [episode for _, episode in live], decisions)
+            for (place, episode), result in zip(live, results, strict=True):
                 if result is None:
                     going.append((place, episode))
                 else:
@@ -139,6 +143,13 @@ class Collector:
             waiting += again
             tick += 1
             yield final
+
+    def _each(self, function: Callable[..., T], *arguments: Sequence[Any]) -> list[T]:
+        """Like `map`; where worlds may hang, all of them are waited for at the same time."""
+        if self.player.timeout_s is None:
+            return [function(*one) for one in zip(*arguments, strict=True)]
+        with ThreadPoolExecutor(MOST_CONCURRENT, thread_name_prefix="episode") as threads:
+            return list(threads.map(function, *arguments))
 
     def _on_their_own(
         self, places: list[_Place], seed: tuple[int, ...], max_live: int | None

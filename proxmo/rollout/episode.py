@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
@@ -40,7 +40,8 @@ class LiveEpisode:
     task_id: str
     env: Any
     trial: int = 1
-    deadline: float = math.inf
+    # Seconds that its environment may still take; what others take is not counted.
+    left_s: float = math.inf
     observation: str = ""
     info: dict[str, Any] = field(default_factory=dict)
     history: list[Turn] = field(default_factory=list)
@@ -83,8 +84,8 @@ class Player:
     Args:
         pool: where environments come from.
         invalid_penalty: subtracted from a step's reward when its action is not valid.
-        timeout_s: seconds an episode may last; a world that hangs is then left behind. None: no
-            limit.
+        timeout_s: seconds an episode's environment may take in all; one that hangs is then left
+            behind. None: no limit.
     """
 
     def __init__(
@@ -100,18 +101,19 @@ class Player:
         """Resets an environment to a task; an Episode comes back when that fails."""
         episode = LiveEpisode(group, member, task_id, env=None, trial=trial)
         if self.timeout_s is not None:
-            episode.deadline = time.monotonic() + self.timeout_s
+            episode.left_s = self.timeout_s
         # Of the task and not of its place: the members of a group start from the same state, and a
         # task of an evaluation is the same in a panel of any size.
         entropy = np.random.SeedSequence([*seed, zlib.crc32(task_id.encode())])
         try:
             episode.env = self.pool.take()
-            episode.observation, episode.info = self._in_time(
+            observation, info = self._in_time(
                 episode,
                 episode.env.reset,
                 seed=int(entropy.generate_state(1)[0]),
                 options={"task_id": task_id},
             )
+            episode.observation, episode.info = _shown(observation, info)
         except Exception as cause:  # isolation: one broken game must not end the iteration
             return self._fail(episode, cause)
         return episode
@@ -128,7 +130,8 @@ class Player:
             observation, reward, terminated, truncated, info = self._in_time(
                 episode, episode.env.step, decision.action or ""
             )
-            reward = _finite(reward)
+            reward = _finite(reward, "paid", "reward")
+            observation, info = _shown(observation, info)
         except Exception as cause:  # isolation of one episode, as above
             return self._fail(episode, cause)
         episode.steps.append(
@@ -157,7 +160,7 @@ class Player:
         return episode.end(Outcome.LOST if terminated else Outcome.TRUNCATED)
 
     def _in_time(self, episode: LiveEpisode, call: Callable[..., T], *args: Any, **named: Any) -> T:
-        """Calls the environment; past the deadline the call is left to itself in its thread."""
+        """Calls the environment; when its time is over the call is left to itself in its thread."""
         if self.timeout_s is None:
             return call(*args, **named)
         done: Future[T] = Future()
@@ -168,14 +171,17 @@ class Player:
             except BaseException as cause:  # handed over to who waits
                 done.set_exception(cause)
 
+        began = time.monotonic()
         threading.Thread(target=work, name=f"env {episode.task_id}", daemon=True).start()
         try:
-            return done.result(timeout=max(0.0, episode.deadline - time.monotonic()))
+            return done.result(timeout=max(0.0, episode.left_s))
         except FutureTimeout:
             if done.done():
                 raise  # the environment's own
             episode.env = None  # it still hangs in there
             raise EpisodeTimeout(f"no end after {self.timeout_s:g} s") from None
+        finally:
+            episode.left_s -= time.monotonic() - began
 
     def _fail(self, episode: LiveEpisode, cause: Exception) -> Episode:
         logger.warning("episode %s of task %s failed: %r", episode.member, episode.task_id, cause)
@@ -187,9 +193,27 @@ class Player:
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
 
 
-def _finite(reward: Any) -> float:
+def _finite(value: Any, verb: str, name: str) -> float:
     """A reward as a number: one nan would make every advantage of its group one."""
-    value = float(reward)
-    if not math.isfinite(value):
-        raise ValueError(f"the environment paid {reward!r}, expected a finite reward")
-    return value
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"the environment {verb} {value!r}, expected a finite {name}")
+    return number
+
+
+def _shown(observation: Any, info: Any) -> tuple[str, dict[str, Any]]:
+    """What the prompt is made of; checked here, as there it would end the run, not the episode."""
+    if not isinstance(observation, str):
+        raise TypeError(f"the environment showed {observation!r}, expected a text")
+    if not isinstance(info, dict):
+        raise TypeError(f"the environment's info is {info!r}, expected a dictionary")
+    task, actions = info.get("task", ""), info.get("admissible_actions", ())
+    if not isinstance(task, str):
+        raise TypeError(f"the environment's info['task'] is {task!r}, expected a text")
+    listed = isinstance(actions, Collection) and not isinstance(actions, str)
+    if not listed or not all(isinstance(action, str) for action in actions):
+        raise TypeError(
+            f"the environment's info['admissible_actions'] is {actions!r}, expected a list of texts"
+        )
+    _finite(info.get("score", 0.0), "scored", "info['score']")
+    return observation, info

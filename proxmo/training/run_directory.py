@@ -14,7 +14,8 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
@@ -150,6 +151,10 @@ class RunDirectory:
 
     def truncate_after(self, iteration: int) -> None:
         """Forgets the records after an iteration, which a resumed run makes anew; -1: all."""
+        with self._writing():
+            self._truncate_after(iteration)
+
+    def _truncate_after(self, iteration: int) -> None:
         self.metrics.truncate_after(iteration)
         kept = [row for row in self._evaluation_rows() if row["iteration"] <= iteration]
         replace_text(
@@ -166,17 +171,30 @@ class RunDirectory:
         """Writes the episodes of an iteration with their credit, then its row of metrics."""
         target = self.path / "episodes" / f"iteration_{iteration:06d}.jsonl.gz"
         partial = target.with_name(target.name + ".new")
-        with gzip.open(partial, "wt", encoding="utf-8") as file:
-            for row in _episode_rows(episodes, credit):
-                file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        partial.replace(target)
-        self.metrics.append(iteration, metrics)
+        with self._writing():
+            with gzip.open(partial, "wt", encoding="utf-8") as file:
+                for row in _episode_rows(episodes, credit):
+                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            partial.replace(target)
+            self.metrics.append(iteration, metrics)
 
     def record_evaluation(self, iteration: int, evaluation: Evaluation) -> None:
         """Appends an evaluation to evaluations.jsonl."""
         row = {"iteration": iteration, **evaluation.to_json()}
-        with (self.path / "evaluations.jsonl").open("a", encoding="utf-8") as file:
+        path = self.path / "evaluations.jsonl"
+        with self._writing(), path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Says of what fails which run it was, and how it goes on: a full disk names no file."""
+        try:
+            yield
+        except OSError as cause:
+            raise DataError(
+                f"cannot write into the run directory {str(self.path)!r}: {cause}; make room, then "
+                "continue with --resume (what was saved before is intact)"
+            ) from cause
 
     def evaluations(self) -> list[tuple[int, Evaluation]]:
         """All evaluations so far as (iteration, result), in the order they were made."""

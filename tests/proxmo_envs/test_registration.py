@@ -120,6 +120,24 @@ def test_the_arguments_of_make_are_arguments_of_task_set() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "given",
+    [["a", "b"], TaskSet("Odd-v0", "train", [1, 2], str), None],  # type: ignore[list-item]
+)
+def test_tasks_that_are_no_task_set_of_texts_are_one_clear_error(given: object) -> None:
+    class Odd(gymnasium.Env):  # type: ignore[type-arg]
+        @classmethod
+        def task_set(cls, split: str, data: str | None) -> object:
+            return given
+
+    gymnasium.register("Odd-v0", entry_point=Odd)
+    try:
+        with pytest.raises(InvalidOptionError, match="expected a TaskSet whose ids are texts"):
+            proxmo_envs.task_set("Odd-v0")
+    finally:
+        del gymnasium.registry["Odd-v0"]
+
+
 def test_an_environment_of_a_user_lists_its_tasks_by_a_class_method() -> None:
     class Room(gymnasium.Env):  # type: ignore[type-arg]
         @classmethod

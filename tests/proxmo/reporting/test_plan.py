@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proxmo.config import Config, ModelConfig, RolloutConfig
+from proxmo.config import Config, EnvConfig, ModelConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.errors import UsageError
 from proxmo.reporting import plan as module
 from proxmo.reporting.plan import plan
-from tests.fakes import save_tiny_model
+from tests.fakes import COUNTER, save_tiny_model
 
 RECIPE = "alfworld-qwen2.5-1.5b"
 
@@ -39,6 +39,12 @@ def test_what_does_not_fit_is_said_with_the_ways_out():
     large = resolve(["webshop-qwen2.5-7b"])
     assert any("do not fit into 80.0 GB" in one for one in plan(large, play=False))
     assert not any("do not fit" in one for one in plan(large, play=False, processes=8))
+
+
+def test_the_bound_on_tokens_takes_the_step_limit_a_world_is_registered_with():
+    world = EnvConfig(id=COUNTER)  # 5 steps
+    assert "episodes of 5 steps" in line(plan(Config(env=world), play=True), "tokens")
+    assert "no step limit" in line(plan(Config(env=EnvConfig(id="Nowhere")), play=False), "tokens")
 
 
 def test_an_unknown_model_is_not_guessed_at(tmp_path: Path):

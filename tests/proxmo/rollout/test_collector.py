@@ -130,6 +130,38 @@ def test_a_reward_that_is_no_finite_number_fails_the_episode_alone(reward: Any):
     assert bad.cause is not None and bad.episode_return == 0.0
 
 
+@pytest.mark.parametrize(
+    ("shown", "info", "cause"),
+    [
+        (None, {}, "the environment showed None, expected a text"),
+        (3, {}, "the environment showed 3, expected a text"),
+        ("", None, "info is None, expected a dictionary"),
+        ("", {"task": None}, "info['task'] is None, expected a text"),
+        ("", {"admissible_actions": None}, "info['admissible_actions'] is None"),
+        ("", {"admissible_actions": "look"}, "info['admissible_actions'] is 'look'"),
+        ("", {"admissible_actions": [1]}, "info['admissible_actions'] is [1], expected a list"),
+        ("", {"score": None}, "float()"),
+        ("", {"score": math.nan}, "scored nan, expected a finite info['score']"),
+    ],
+)
+@pytest.mark.parametrize("call", ["reset", "step"])
+def test_what_no_prompt_can_be_made_of_fails_the_episode_alone(
+    shown: Any, info: Any, cause: str, call: str
+):
+    class Odd(CounterEnv):
+        def reset(self, **options: Any) -> Any:
+            seen = super().reset(**options)
+            return (shown, info) if call == "reset" else seen
+
+        def step(self, action: str) -> Any:
+            return shown, 0.0, False, False, info
+
+    pool = GivenPool([Odd(), CounterEnv()])
+    bad, good = play(ScriptedAgent(towards_target), pool, ["train-0"], group_size=2)
+    assert (bad.outcome, good.outcome) == (Outcome.ERROR, Outcome.WON)
+    assert bad.cause is not None and cause in bad.cause
+
+
 def test_a_task_that_cannot_be_started_is_an_error_with_its_cause():
     bad, good = play(ScriptedAgent(towards_target), counter_pool(), ["train-x", "train-0"])
     assert bad.outcome is Outcome.ERROR and bad.steps == ()

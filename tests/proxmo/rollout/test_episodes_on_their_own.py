@@ -118,6 +118,45 @@ def test_a_world_that_hangs_ends_its_own_episode_only(agent: type[ScriptedAgent]
     assert failed.cause == "EpisodeTimeout: no end after 0.5 s"
 
 
+def test_an_episode_is_not_charged_for_the_time_that_another_hangs():
+    over = threading.Event()
+
+    class Slow(CounterEnv):
+        def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            time.sleep(0.01)
+            return super().step(action)
+
+    pool = GivenPool([Hangs(over), Slow(), Slow()])
+    late = lambda s: "up" if len(s.view.history) == 3 else ""  # noqa: E731
+    try:
+        played = Collector(pool, ScriptedAgent(late), timeout_s=0.5).play(
+            ["train-3"] * 3, seed=(0,)
+        )
+    finally:
+        over.set()
+    assert sorted(e.outcome.value for e in played) == ["error", "won", "won"]
+
+
+def test_worlds_that_hang_are_waited_for_together():
+    meeting = threading.Barrier(3)
+
+    class Meets(CounterEnv):
+        """Comes back when two others are in the same call, too."""
+
+        def reset(self, **options: Any) -> tuple[str, dict[str, Any]]:
+            meeting.wait(20)
+            return super().reset(**options)
+
+        def step(self, action: str) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+            meeting.wait(20)
+            return super().step(action)
+
+    played = Collector(
+        GivenPool([Meets(), Meets(), Meets()]), ScriptedAgent(towards_target), timeout_s=10
+    ).play(["train-3"], group_size=3, seed=(0,))
+    assert [e.outcome for e in played] == [Outcome.WON] * 3
+
+
 def test_a_timeout_of_the_environment_itself_keeps_its_own_words():
     class TimesOut(CounterEnv):
         def step(self, action: str) -> Any:

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from proxmo.config import (
     EvalConfig,
     OptimConfig,
     PromptConfig,
+    RolloutConfig,
 )
 from proxmo.config_loading import resolve
 from proxmo.errors import ConfigError, DataError, RolloutError, UnknownNameError, UsageError
@@ -31,7 +33,7 @@ from proxmo.reporting.listener import Listener
 from proxmo.reporting.sinks import read_rows
 from proxmo.training.checkpoint import list_checkpoints
 from proxmo.training.loop import Run, Trainer
-from tests.fakes import COUNTER, counter_config, save_tiny_model
+from tests.fakes import COUNTER, CounterEnv, counter_config, save_tiny_model
 
 torch = pytest.importorskip("torch")
 
@@ -293,6 +295,25 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_it_had_not_been(
     run(config, tmp_path / "whole")
     assert_same_run(tmp_path / "whole", tmp_path / "run")
     assert evaluated(tmp_path / "run") == [0, 6]
+
+
+def test_a_world_that_hangs_does_not_hold_up_the_evaluation(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    over, step = threading.Event(), CounterEnv.step
+
+    def hangs(env: CounterEnv, action: str) -> Any:
+        if env.task_id.startswith("valid"):
+            over.wait(10)
+        return step(env, action)
+
+    monkeypatch.setattr(CounterEnv, "step", hangs)
+    rollout = RolloutConfig(tasks=1, group_size=2, episode_timeout_s=0.2)
+    ended = run(iterations(counter_config(model, rollout=rollout), 1), tmp_path / "run")
+    over.set()
+    assert ended.finished and ended.before is not None and ended.after is not None
+    causes = {"EpisodeTimeout: no end after 0.2 s": 2}
+    assert [ended.before.error_causes, ended.after.error_causes] == [causes, causes]
 
 
 def test_resuming_a_finished_run_changes_nothing(uninterrupted: Run, model: Path):

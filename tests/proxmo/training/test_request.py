@@ -24,6 +24,7 @@ from tests.fakes import COUNTER
         ({"env": EnvConfig(kwargs={"size": 3})}, UsageError, "cannot be made with"),
         ({"env": EnvConfig(data="/no/such/place")}, ProxmoEnvError, "/no/such/place"),
         ({"env": EnvConfig(split="trane")}, ProxmoEnvError, "did you mean train"),
+        ({"env": EnvConfig(COUNTER, kwargs={"tasks": 0})}, UsageError, "'train' of .* no tasks"),
         ({"eval": EvalConfig(split="valid")}, ProxmoEnvError, "did you mean valid_"),
         ({"credit": CreditConfig(method="gigppo")}, UnknownNameError, "did you mean gigpo"),
         ({"credit": CreditConfig(options={"taw": 1})}, ConfigError, "did you mean tau"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from proxmo.config_loading import load_toml
+from proxmo.credit import assign
 from proxmo.errors import CheckpointError, DataError, UsageError
 from proxmo.evaluation import Evaluation, TypeResult
 from proxmo.files import replace_text
@@ -132,6 +133,22 @@ def test_forgetting_takes_later_metrics_evaluations_and_episodes(directory: RunD
     kept = {path.name for path in (directory.path / "episodes").iterdir()}
     assert not any("000003" in name for name in kept)
     assert {"iteration_000001.jsonl.gz", "iteration_000002.jsonl.gz"} <= kept
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("full", ["metrics.jsonl", "episodes/iteration_000001.jsonl.gz.new"])
+def test_a_full_disk_is_told_with_the_directory_and_what_to_do(directory: RunDirectory, full: str):
+    (directory.path / full).symlink_to("/dev/full")
+    nothing = assign("grpo", group=[], episode=[], step=[], reward=[], success=[], state=[])
+    with pytest.raises(DataError, match="into the run directory '.*run'.*No space.*--resume"):
+        directory.record_iteration(1, {}, [], nothing)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_at_an_evaluation_is_told_likewise(directory: RunDirectory):
+    (directory.path / "evaluations.jsonl").symlink_to("/dev/full")
+    with pytest.raises(DataError, match="into the run directory '.*run'.*No space.*--resume"):
+        directory.record_evaluation(1, evaluation(3))
 
 
 @pytest.mark.parametrize("content", [b"", b"no state", b"PK\x03\x04 half a zip"])
