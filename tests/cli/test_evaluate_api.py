@@ -159,9 +159,14 @@ def test_reflexion_counts_its_tries(proxmo):
     with stub_api(answer) as server:
         done = proxmo(
             *(*api(server), "--env", COUNTER, "--split", "test", "--out", "run", "--json"),
-            *("--agent", "reflexion", "--tries", "2"),
+            *("--agent", "reflexion", "--tries", "2", "--price-in", "2", "--price-out", "10"),
         )
-    assert (done.code, json.loads(done.out)["wins"]) == (0, 5)
+    said = json.loads(done.out)
+    assert (done.code, said["wins"]) == (0, 5)
+    paid = json.loads(Path("run/usage.jsonl").read_text())
+    assert said["prompt_tokens"] == paid["prompt_tokens"]
+    assert said["response_tokens"] == paid["completion_tokens"]
+    assert said["cost"] == pytest.approx(paid["cost"])
     rows = [json.loads(line) for line in Path("run/results.jsonl").read_text().splitlines()]
     assert [(row["tries"], row["steps"]) for row in rows] == [(2, 1)] * 5
     # Five lost steps, a note, the winning step.
