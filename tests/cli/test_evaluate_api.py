@@ -150,6 +150,13 @@ def test_prices_become_costs(proxmo):
     assert said["cost"] == pytest.approx((2 * read + 10 * written) / 1e6)
 
 
+def test_a_success_of_zero_says_that_no_prompt_fitted(proxmo):
+    with stub_api(lambda *_: "<action>up</action>") as server:
+        done = proxmo(*api(server), *GAMES, "--prompt-tokens", "5")
+    assert (done.code, server.requests) == (0, [])
+    assert "4 episodes ended as lost because a prompt did not fit the token budget" in done.out
+
+
 def test_reflexion_counts_its_tries(proxmo):
     def answer(prompt: str, _: int) -> str:
         if "Write a note" in prompt:
