@@ -70,7 +70,7 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
     if evaluation.response_tokens:
         facts["tokens"] = (
             f"{count(evaluation.prompt_tokens)} read, {count(evaluation.response_tokens)} written"
-            + (f", cost {evaluation.cost:.2f}" if evaluation.cost else "")
+            + (f", cost {evaluation.cost:.4f}" if evaluation.cost else "")
         )
     if evaluation.overflows:
         facts["overflow"] = (

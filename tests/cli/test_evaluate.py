@@ -102,7 +102,7 @@ def test_the_table_shows_every_task_type_the_total_and_what_was_played(proxmo, l
     assert "2 seeds mean 50.0 % [0.0, 100.0], standard deviation 35.4," in " ".join(
         next(row for row in rows if row[:2] == ["2", "seeds"])
     )
-    assert ["tokens", "47", "k", "read,", "900", "written,", "cost", "1.25"] in rows
+    assert ["tokens", "47", "k", "read,", "900", "written,", "cost", "1.2500"] in rows
     assert "evaluating" in done.err and "evaluating" not in done.out
 
 

@@ -150,6 +150,12 @@ def test_prices_become_costs(proxmo):
     assert said["cost"] == pytest.approx((2 * read + 10 * written) / 1e6)
 
 
+def test_the_cost_of_a_few_cheap_episodes_is_not_shown_as_nothing(proxmo):
+    with stub_api(lambda *_: "<action>up</action>") as server:
+        done = proxmo(*api(server), "--env", COUNTER, "--split", "test", "--price-out", "10")
+    assert done.out.count("cost 0.0001") == done.err.count("cost 0.0001") == 1
+
+
 def test_a_success_of_zero_says_that_no_prompt_fitted(proxmo):
     with stub_api(lambda *_: "<action>up</action>") as server:
         done = proxmo(*api(server), *GAMES, "--prompt-tokens", "5")
