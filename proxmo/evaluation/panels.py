@@ -104,6 +104,9 @@ def make_panel(
     splits = tuple(dict.fromkeys(splits)) or (env.split,)
     env = dataclasses.replace(env, split=splits[0])
     sets = [_task_set(env, split) for split in splits]
+    if env.data is None:
+        # What is played by default depends on the machine.
+        env = dataclasses.replace(env, data=sets[0].data)
     where = [(one, index) for one in sets for index in range(len(one))]
     if episodes is not None and episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")

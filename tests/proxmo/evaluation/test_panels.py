@@ -182,6 +182,17 @@ def test_a_path_of_data_stays_out_of_the_file(tmp_path: Path, shared: Path):
     assert open_panel(str(tmp_path / "p.toml"), data).hash == panel.hash
 
 
+def test_a_panel_of_generated_games_is_played_where_official_data_is_the_default(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    panel = make_panel(EnvConfig(), ["valid_unseen"], episodes=3, name="p")
+    write_panel(panel, tmp_path / "p.toml")
+    data = official(tmp_path / "games.jsonl", lambda rows: None, shared)
+    monkeypatch.setenv("ALFWORLD_DATA", data)
+    assert open_panel(str(tmp_path / "p.toml")) == panel
+
+
 def test_tasks_with_another_content_are_named(tmp_path: Path):
     path = written(tmp_path)
     text = path.read_text()
