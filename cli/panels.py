@@ -123,7 +123,7 @@ def _list(data: str | None, *, as_json: bool) -> None:
     fits, problem = False, None
     for name in (*BUILT_IN, *GENERATED):
         try:
-            opened = open_panel(name, data)
+            opened = open_panel(name, data if name in BUILT_IN else None)
             rows.append((name, opened.env.id, opened.split, len(opened.tasks), opened.hash, ""))
             fits = fits or name in BUILT_IN
         except (ProxmoError, ProxmoEnvError) as missing:

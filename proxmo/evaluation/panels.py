@@ -128,7 +128,7 @@ def open_panel(name: str, data: str | None = None) -> Panel:
 
     Raises:
         UnknownNameError: there is no such panel.
-        UsageError: the panel needs data that was not named.
+        UsageError: the panel needs data that was not named, or other data than what was.
         DataError: the file is no panel, or the data does not hold these tasks; they are named.
         ProxmoEnvError: the environment has no such split or data.
     """
@@ -136,6 +136,11 @@ def open_panel(name: str, data: str | None = None) -> Panel:
         return _read_panel(Path(name), data)
     if (found := _GENERATED.fullmatch(name)) is not None:
         world, split = _FAMILIES[found["family"]]
+        if data not in (None, world.data):
+            raise UsageError(
+                f"the panel {name} is of {world.data} tasks, which need no data: leave --data "
+                f"{data} out"
+            )
         if found["difficulty"]:
             world = dataclasses.replace(world, kwargs={"difficulty": found["difficulty"]})
         size, seed = int(found["episodes"]), int(found["seed"] or 0)
@@ -146,6 +151,8 @@ def open_panel(name: str, data: str | None = None) -> Panel:
     if data is None and not os.environ.get(known.variable):
         where = "--data PATH" + (f" or ${known.variable}" if known.variable else "")
         raise UsageError(f"the panel {name} needs {known.needs}: name it with {where}")
+    if data in (world.data for world, _ in _FAMILIES.values()):
+        raise UsageError(f"the panel {name} needs {known.needs}, which --data {data} is not")
     env = dataclasses.replace(known.env, data=data)
     panel = make_panel(env, known.splits, name=name, episodes=known.episodes)
     if known.hash not in ("", _complete(panel, known.episodes).hash):

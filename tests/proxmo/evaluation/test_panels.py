@@ -158,6 +158,20 @@ def test_panels_of_generated_games_have_size_difficulty_and_seed_in_their_name()
         open_panel("alfworld-generated-1001")
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("webshop-test-500", "bundled", "needs the original WebShop data, which --data bundled is"),
+        ("alfworld-both", "generated", "needs the official ALFWorld data, which --data generated"),
+        ("alfworld-generated-400", "official", "is of generated tasks.* leave --data official out"),
+        ("webshop-bundled-20", "shop", "is of bundled tasks.* leave --data shop out"),
+    ],
+)
+def test_a_panel_refuses_data_that_is_not_its_own(name: str, data: str, said: str):
+    with pytest.raises(UsageError, match=said):
+        open_panel(name, data)
+
+
 def test_an_unknown_panel_is_named_with_a_near_one():
     with pytest.raises(UnknownNameError, match="did you mean alfworld-valid-seen"):
         open_panel("alfworld-valid-sen")
