@@ -190,3 +190,10 @@ def test_the_shop_is_measured_on_its_test_goals_by_default(proxmo):
     done = proxmo("eval", "--policy", "expert", "--env", "WebShop-v0", "--episodes", "2", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["split"] == "test"
+
+
+def test_the_help_says_what_is_played_where_no_checkpoint_does(proxmo):
+    said = " ".join(proxmo("eval", "-h").out.split())
+    assert "else ALFWorld-v0]" in said
+    assert "else valid_unseen, WebShop test]" in said
+    assert "[a checkpoint: as in training, else all of the split]" in said
