@@ -108,6 +108,11 @@ def _write(
         episodes=episodes,
         seed=seed,
     )
+    if episodes is not None and len(made.tasks) < episodes:
+        raise UsageError(
+            f"--episodes {episodes}: {made.split} holds {len(made.tasks)} tasks; leave it out "
+            "to take all of them"
+        )
     # What nobody can play is no panel.
     make_env(made.env).close()
     write_panel(made, path)
