@@ -8,13 +8,20 @@ import json
 import os
 import platform
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from .display import show
 from .failures import DONE, FAILED, debug_option
+
+if TYPE_CHECKING:
+    from proxmo_envs import TaskSet
+
+_SPLITS = ("train", "valid_seen", "valid_unseen")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +92,24 @@ def _environment(data: str | None) -> Finding:
     def look() -> str:
         import gymnasium
 
-        import proxmo_envs
-
-        tasks = proxmo_envs.task_set("ALFWorld-v0", "train", data)
-        env = gymnasium.make("ALFWorld-v0", data=data, split="train")
+        tasks = _tasks(data)
+        env = gymnasium.make("ALFWorld-v0", data=data, split=tasks.split)
         _, info = env.reset(seed=0)
         env.close()
-        return f"{len(tasks.ids)} tasks in split train, started {info['task_id']}"
+        return f"{len(tasks)} tasks in split {tasks.split}, started {info['task_id']}"
 
     return _checked("ALFWorld-v0" if data is None else f"data {data}", look)
+
+
+def _tasks(data: str | None) -> TaskSet:
+    """The tasks of the first split that the data holds: a file for evaluation has no other."""
+    import proxmo_envs
+
+    *earlier, last = _SPLITS
+    for split in earlier:
+        with suppress(proxmo_envs.InvalidOptionError):
+            return proxmo_envs.task_set("ALFWorld-v0", split, data)
+    return proxmo_envs.task_set("ALFWorld-v0", last, data)
 
 
 def _checked(name: str, look: Callable[[], str]) -> Finding:

@@ -35,11 +35,18 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     metavar="P",
     help="Tasks to play: a name that `proxmo panels` lists, or a panel file.",
 )
-@click.option("--env", metavar="ID", help="Environment  [that of the checkpoint]")
-@click.option("--split", metavar="S", help="Split to choose tasks from  [that of the checkpoint]")
+@click.option("--env", metavar="ID", help="Environment  [the checkpoint's, else ALFWorld-v0]")
+@click.option(
+    "--split",
+    metavar="S",
+    help="Split to choose tasks from  [the checkpoint's, else valid_unseen, WebShop test]",
+)
 @click.option("--data", metavar="PATH", help="Where the tasks come from  [as in training]")
 @click.option(
-    "--episodes", type=click.IntRange(min=1), metavar="N", help="Tasks to play  [as in training]"
+    "--episodes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Tasks to play  [a checkpoint: as in training, else all of the split]",
 )
 @click.option(
     "--seeds",

@@ -108,6 +108,11 @@ def _write(
         episodes=episodes,
         seed=seed,
     )
+    if episodes is not None and len(made.tasks) < episodes:
+        raise UsageError(
+            f"--episodes {episodes}: {made.split} holds {len(made.tasks)} tasks; leave it out "
+            "to take all of them"
+        )
     # What nobody can play is no panel.
     make_env(made.env).close()
     write_panel(made, path)
@@ -123,7 +128,7 @@ def _list(data: str | None, *, as_json: bool) -> None:
     fits, problem = False, None
     for name in (*BUILT_IN, *GENERATED):
         try:
-            opened = open_panel(name, data)
+            opened = open_panel(name, data if name in BUILT_IN else None)
             rows.append((name, opened.env.id, opened.split, len(opened.tasks), opened.hash, ""))
             fits = fits or name in BUILT_IN
         except (ProxmoError, ProxmoEnvError) as missing:

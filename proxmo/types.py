@@ -72,6 +72,8 @@ class Episode:
     cause: str | None = None
     # Which try this was, for agents that play a task again after a failure.
     trial: int = 1
+    # (read, written) tokens of the tries before this one and of the notes on them.
+    earlier: tuple[int, int] = (0, 0)
 
     @property
     def won(self) -> bool:
@@ -82,6 +84,16 @@ class Episode:
     def episode_return(self) -> float:
         """Undiscounted sum of the step rewards."""
         return float(sum(step.reward for step in self.steps))
+
+    @property
+    def prompt_tokens(self) -> int:
+        """How many tokens were read, in all tries."""
+        return self.earlier[0] + sum(step.prompt_tokens for step in self.steps)
+
+    @property
+    def response_tokens(self) -> int:
+        """How many tokens were written, in all tries."""
+        return self.earlier[1] + sum(step.response_tokens for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)

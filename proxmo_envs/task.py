@@ -30,6 +30,7 @@ class TaskSet:
         ids: Iterable[str],
         content_hash: Callable[[str], str],
         facts: Callable[[], Mapping[str, str]] = dict,
+        data: str | None = None,
     ) -> None:
         """Hold the `ids` of a split.
 
@@ -39,9 +40,11 @@ class TaskSet:
             ids: of the tasks, in any order.
             content_hash: maps an id to the hash of what the task is.
             facts: what else a manifest says of the tasks; asked for only then.
+            data: the `data=` that gives these tasks on every machine; None where no word does.
         """
         self.env = env
         self.split = split
+        self.data = data
         self.ids: tuple[str, ...] = tuple(sorted(ids))
         self._content_hash = content_hash
         self._facts = facts

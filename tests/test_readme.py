@@ -78,11 +78,12 @@ def test_a_python_example_in_readme_runs(code, tmp_path):
     assert result.returncode == 0, result.stderr
 
 
-def test_the_table_of_methods_names_exactly_the_registered_ones():
+def test_the_table_of_methods_names_exactly_the_registered_ones_each_once():
     rows = re.findall(r"^\| (`.*?) \|", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
-    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     extras = {"cpu", "gpu", "webshop", "lora", "api", "embed", "trl", "vllm", "test", "dev"}
-    assert named - extras == set(method_names())
+    assert sorted(set(named) - extras) == sorted(method_names())
+    assert len(named) == len(set(named))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

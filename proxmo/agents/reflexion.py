@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from proxmo.agents.base import Decision, Situation
 from proxmo.agents.language import LanguageAgent
@@ -49,6 +49,14 @@ def _reflection_text(view: View) -> str:
 REFLECTION = Layout(_reflection_text, hidden=frozenset(), one_line=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What the earlier tries of a task left: notes, and (read, written) tokens of both."""
+
+    notes: tuple[str, ...] = ()
+    tokens: tuple[int, int] = (0, 0)
+
+
 class ReflexionAgent:
     """Plays with an actor, up to `tries` times per task; see `RetryingAgent`.
 
@@ -64,7 +72,7 @@ class ReflexionAgent:
         self.tries = tries
         self.concurrent = actor.concurrent
         # By task, member and the trial they are for.
-        self._notes: dict[tuple[str, int, int], tuple[str, ...]] = {}
+        self._past: dict[tuple[str, int, int], _Past] = {}
 
     def abandon(self) -> None:
         """Gives up what the policy is being asked, if it can."""
@@ -75,12 +83,13 @@ class ReflexionAgent:
         remembering = []
         for situation in situations:
             place = (str(situation.info.get("task_id")), situation.member, situation.trial)
-            view = replace(situation.view, memory=self._notes.get(place, ()))
+            view = replace(situation.view, memory=self._past.get(place, _Past()).notes)
             remembering.append(replace(situation, view=view))
         return self.actor.act(remembering, seed=seed)
 
     def settle(self, episodes: Sequence[Episode], *, seed: Sequence[int]) -> list[Episode | None]:
         """Writes a note on each lost episode; None: play it again, with the note."""
+        episodes = [replace(e, earlier=self._of(e).tokens) for e in episodes]
         lost = [i for i, e in enumerate(episodes) if e.outcome in _ENDINGS]
         settled: list[Episode | None] = list(episodes)
         noted = [i for i in lost if episodes[i].trial < self.tries]
@@ -92,20 +101,24 @@ class ReflexionAgent:
             for e in (episodes[i] for i in noted)
         ]
         replies = self.actor.ask(prompts, seed=(*seed, _NOTE), seeds=seeds)
-        for i, reply in zip(noted, replies, strict=True):
+        for i, prompt, reply in zip(noted, prompts, replies, strict=True):
             episode = episodes[i]
             if reply.error is not None:
                 cause = f"no note on trial {episode.trial}: {reply.error}"
                 settled[i] = replace(episode, outcome=Outcome.ERROR, cause=cause)
                 continue
-            notes = (*self._of(episode), _note(reply.text))
+            notes = (*self._of(episode).notes, _note(reply.text))
+            read, written = reply.counted or (len(prompt.ids), len(reply.ids))
             place = (episode.task_id, episode.member, episode.trial + 1)
-            self._notes[place] = tuple(note for note in notes if note)[-KEPT_NOTES:]
+            self._past[place] = _Past(
+                tuple(note for note in notes if note)[-KEPT_NOTES:],
+                (episode.prompt_tokens + read, episode.response_tokens + written),
+            )
             settled[i] = None
         return settled
 
-    def _of(self, episode: Episode) -> tuple[str, ...]:
-        return self._notes.get((episode.task_id, episode.member, episode.trial), ())
+    def _of(self, episode: Episode) -> _Past:
+        return self._past.get((episode.task_id, episode.member, episode.trial), _Past())
 
     def _view(self, episode: Episode) -> View:
         ending = _ENDINGS[episode.outcome].format(score=episode.score, steps=len(episode.steps))
@@ -115,7 +128,7 @@ class ReflexionAgent:
             step=len(episode.steps),
             observation=ending,
             admissible=(),
-            memory=self._of(episode),
+            memory=self._of(episode).notes,
         )
 
 

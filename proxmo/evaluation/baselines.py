@@ -77,7 +77,9 @@ def asked_checkpoint(
     policy = player.agent.policy  # type: ignore[attr-defined]  # a checkpoint's is a LanguageAgent
     how = Asking(**{**trained, **asking})
     settings = {"checkpoint": player.settings["checkpoint"], "trained_by": player.method}
-    return _player(policy, world or config.env.id, how, player.model, settings), config
+    asked = _player(policy, world or config.env.id, how, player.model, settings)
+    # Not what the model without that training is called.
+    return dataclasses.replace(asked, method=f"{player.method} ({how.agent})"), config
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 # How many tasks an error names.
 _NAMED = 5
-_KEYS = {"name", "hash", "splits", "env", "tasks"}
+_KEYS = ("name", "hash", "splits", "env", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,9 @@ def make_panel(
     splits = tuple(dict.fromkeys(splits)) or (env.split,)
     env = dataclasses.replace(env, split=splits[0])
     sets = [_task_set(env, split) for split in splits]
+    if env.data is None:
+        # What is played by default depends on the machine.
+        env = dataclasses.replace(env, data=sets[0].data)
     where = [(one, index) for one in sets for index in range(len(one))]
     if episodes is not None and episodes < 1:
         raise UsageError(f"episodes is {episodes}; expected at least 1")
@@ -124,7 +128,7 @@ def open_panel(name: str, data: str | None = None) -> Panel:
 
     Raises:
         UnknownNameError: there is no such panel.
-        UsageError: the panel needs data that was not named.
+        UsageError: the panel needs data that was not named, or other data than what was.
         DataError: the file is no panel, or the data does not hold these tasks; they are named.
         ProxmoEnvError: the environment has no such split or data.
     """
@@ -132,6 +136,11 @@ def open_panel(name: str, data: str | None = None) -> Panel:
         return _read_panel(Path(name), data)
     if (found := _GENERATED.fullmatch(name)) is not None:
         world, split = _FAMILIES[found["family"]]
+        if data not in (None, world.data):
+            raise UsageError(
+                f"the panel {name} is of {world.data} tasks, which need no data: leave --data "
+                f"{data} out"
+            )
         if found["difficulty"]:
             world = dataclasses.replace(world, kwargs={"difficulty": found["difficulty"]})
         size, seed = int(found["episodes"]), int(found["seed"] or 0)
@@ -142,6 +151,8 @@ def open_panel(name: str, data: str | None = None) -> Panel:
     if data is None and not os.environ.get(known.variable):
         where = "--data PATH" + (f" or ${known.variable}" if known.variable else "")
         raise UsageError(f"the panel {name} needs {known.needs}: name it with {where}")
+    if data in (world.data for world, _ in _FAMILIES.values()):
+        raise UsageError(f"the panel {name} needs {known.needs}, which --data {data} is not")
     env = dataclasses.replace(known.env, data=data)
     panel = make_panel(env, known.splits, name=name, episodes=known.episodes)
     if known.hash not in ("", _complete(panel, known.episodes).hash):
@@ -191,10 +202,10 @@ def _read_panel(path: Path, data: str | None) -> Panel:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as cause:
         raise DataError(f"cannot read the panel {path}: {cause}") from cause
-    if strange := sorted(set(table) - _KEYS):
+    if strange := sorted(set(table) - {*_KEYS}):
         raise DataError(f"{path} has an unknown key {strange[0]!r}; known: {', '.join(_KEYS)}")
     splits, env = table.get("splits"), table.get("env", {})
-    tasks = _known_contents(table.get("tasks"))
+    tasks = _known_contents(path, table.get("tasks"))
     if not (tasks and _are_texts(splits) and isinstance(env, dict)):
         raise DataError(
             f"{path} is no panel: expected `splits`, a list of names, `tasks`, a table of task ids "
@@ -219,13 +230,15 @@ def _read_panel(path: Path, data: str | None) -> Panel:
     return panel
 
 
-def _known_contents(tasks: Any) -> dict[str, str]:
+def _known_contents(path: Path, tasks: Any) -> dict[str, str]:
     """The tasks of a file with the hashes that it knows, "" for others; {} where it holds none."""
     if isinstance(tasks, dict) and _are_texts([*tasks.values()]):
         return tasks
-    if _are_texts(tasks) and len(set(tasks)) == len(tasks):
-        return dict.fromkeys(tasks, "")
-    return {}
+    if not _are_texts(tasks):
+        return {}
+    if twice := [task_id for task_id, number in Counter(tasks).items() if number > 1]:
+        raise DataError(f"{path} lists tasks twice: {_named(twice)}; a panel has each once")
+    return dict.fromkeys(tasks, "")
 
 
 def _are_texts(values: Any) -> bool:
@@ -237,11 +250,14 @@ def _check_contents(what: str, wanted: Mapping[str, str], found: Mapping[str, st
     changed = [t for t, content in wanted.items() if t in found and content not in ("", found[t])]
     for tasks, problem in ((missing, "are not in the data"), (changed, "have another content")):
         if tasks:
-            named = ", ".join(tasks[:_NAMED]) + (", ..." if len(tasks) > _NAMED else "")
             raise DataError(
                 f"{what} does not fit: {len(tasks)} of its {len(wanted)} tasks {problem} "
-                f"({named}); give the data it was made from with --data"
+                f"({_named(tasks)}); give the data it was made from with --data"
             )
+
+
+def _named(tasks: Sequence[str]) -> str:
+    return ", ".join(tasks[:_NAMED]) + (", ..." if len(tasks) > _NAMED else "")
 
 
 def _task_set(env: EnvConfig, split: str) -> proxmo_envs.TaskSet:

@@ -1,7 +1,8 @@
 """Results side by side in the form of the paper's table 1 (arXiv 2602.19225), in percent.
 
 A row is a method with a model: all evaluations and training runs of the two, which must share a
-panel per environment. Several of them, or several seeds, give a mean with its standard deviation.
+panel and all settings per environment. Several of them, or several seeds, give a mean with its
+standard deviation.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, UsageError
@@ -27,9 +29,14 @@ TYPES = {
     "Pick2": "pick_two_obj_and_place",
 }
 BASELINE = "grpo"
+# How a player was asked, as the settings of its evaluation say, and what came out.
+_Settings = Mapping[str, Any]
+_Measured = tuple[_Settings, Evaluation]
 # The columns whose difference to the baseline is shown, with the column that shows it.
 DIFFERENCES = {"All": "All - GRPO", "Succ.": "Succ. - GRPO"}
 _COLUMNS = (*TYPES, "All", "All - GRPO", "Score", "Succ.", "Succ. - GRPO")
+# What a player's settings tell besides how it was asked; may differ between the runs of a row.
+_WHO = {"model", "method", "checkpoint", "base_url"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +59,18 @@ def measured_rows(paths: Iterable[Path]) -> list[Row]:
 
     Raises:
         DataError: a path is neither, or holds no finished evaluation.
-        UsageError: a method was evaluated on different panels of one environment.
+        UsageError: a method was evaluated on different panels of one environment, or asked in
+            different ways.
     """
-    groups: dict[tuple[str, str], list[Evaluation]] = {}
-    for path in paths:
-        key, evaluation = _read(path)
+    groups: dict[tuple[str, str], list[_Measured]] = {}
+    # A run that is named twice is not two runs.
+    for path in {path.resolve(): path for path in paths}.values():
+        key, settings, evaluation = _read(path)
         if not evaluation.episodes:
             raise DataError(
                 f"{path} has no scored episode: all {evaluation.errors} ended in errors"
             )
-        groups.setdefault(key, []).append(evaluation)
+        groups.setdefault(key, []).append((settings, evaluation))
     return _with_differences([_row(*key, group) for key, group in groups.items()])
 
 
@@ -104,18 +113,19 @@ def notes(rows: Sequence[Row]) -> list[str]:
     return said
 
 
-def _read(path: Path) -> tuple[tuple[str, str], Evaluation]:
-    """Returns (model, method) and the result of an evaluation directory or a training run."""
+def _read(path: Path) -> tuple[tuple[str, str], _Settings, Evaluation]:
+    """Returns (model, method), how it was asked, and the result; `path` as for `measured_rows`."""
     try:
         if (path / "config.toml").is_file():
             config = load_toml(path / "config.toml")
             text = (path / "evaluations.jsonl").read_text(encoding="utf-8")
             row = json.loads(text.split("\n")[:-1][-1])
             method = config.credit.method if row.pop("iteration") else "warm start"
-            return (config.model.name, method), Evaluation.from_json(row)
+            return (config.model.name, method), {}, Evaluation.from_json(row)
         player = read_evaluation(path).settings["player"]
         row = json.loads((path / "evaluation.json").read_text(encoding="utf-8"))
-        return (player["model"], player["method"]), Evaluation.from_json(row)
+        how = {key: value for key, value in player.items() if key not in _WHO}
+        return (player["model"], player["method"]), how, Evaluation.from_json(row)
     except (OSError, ValueError, IndexError, KeyError, TypeError) as cause:
         raise DataError(
             f"{path} holds no finished evaluation: expected a directory of `proxmo eval --out`, "
@@ -123,13 +133,15 @@ def _read(path: Path) -> tuple[tuple[str, str], Evaluation]:
         ) from cause
 
 
-def _row(model: str, method: str, evaluations: Sequence[Evaluation]) -> Row:
-    by_env: dict[str, list[Evaluation]] = {}
-    for one in evaluations:
-        by_env.setdefault(one.env_id.rpartition(":")[2], []).append(one)
+def _row(model: str, method: str, measured: Sequence[_Measured]) -> Row:
+    by_env: dict[str, list[_Measured]] = {}
+    for one in measured:
+        by_env.setdefault(one[1].env_id.rpartition(":")[2], []).append(one)
     cells: dict[str, tuple[float, float | None]] = {}
     panels = {}
-    for env, group in by_env.items():
+    for env, runs in by_env.items():
+        _check_settings(f"{method} with {model}", env, [settings for settings, _ in runs])
+        group = [evaluation for _, evaluation in runs]
         found = {(one.panel, one.panel_hash) for one in group}
         if len({digest for _, digest in found}) > 1:
             named = ", ".join(f"{name} (sha256 {digest[:12]})" for name, digest in sorted(found))
@@ -139,7 +151,18 @@ def _row(model: str, method: str, evaluations: Sequence[Evaluation]) -> Row:
             )
         panels[env] = min(found)
         cells |= _cells(env, group)
-    return Row(model, method, cells, panels, sum(one.errors for one in evaluations))
+    return Row(model, method, cells, panels, sum(one.errors for _, one in measured))
+
+
+def _check_settings(who: str, env: str, given: Sequence[_Settings]) -> None:
+    """Refuses a mean over players that were asked in different ways; training runs have one."""
+    for key in sorted({key for settings in given for key in settings}):
+        values = sorted({repr(settings[key]) for settings in given if key in settings})
+        if len(values) > 1:
+            raise UsageError(
+                f"{who} was asked in different ways on {env}: {key} {' and '.join(values)}; "
+                "a mean over them means nothing: give runs with the same settings"
+            )
 
 
 def _cells(env: str, group: Sequence[Evaluation]) -> dict[str, tuple[float, float | None]]:

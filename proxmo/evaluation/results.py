@@ -37,8 +37,8 @@ SETTINGS, RESULTS, TRANSCRIPTS = "settings.json", "results.jsonl", "transcripts.
 class Result:
     """How one episode ended: the `trial`-th draw at a task with a seed.
 
-    `tries` counts how often an agent that learns from failures played the task in this trial;
-    steps, tokens and cost are those of the last of them.
+    `tries` counts how often an agent that learns from failures played the task in this trial; steps
+    are those of the last of them, tokens and cost those of all, with its notes in between.
     """
 
     seed: int
@@ -58,8 +58,7 @@ class Result:
     @classmethod
     def of(cls, episode: Episode, seed: int, prices: Prices) -> Result:
         """Counts what an episode held."""
-        read = sum(step.prompt_tokens for step in episode.steps)
-        written = sum(step.response_tokens for step in episode.steps)
+        read, written = episode.prompt_tokens, episode.response_tokens
         return cls(
             seed=seed,
             task_id=episode.task_id,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from proxmo.evaluation.panels import Panel
 from proxmo.evaluation.results import Result
 from proxmo.evaluation.statistics import mean_interval, pass_at_k, wilson_interval
+from proxmo.types import Outcome
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -70,7 +71,8 @@ class Evaluation:
     """The result on one panel.
 
     `episodes` were scored and `errors` could not be, of `planned`: tasks by seeds by trials;
-    `error_causes` counts the latter. With several seeds `seeds` holds their spread; with several
+    `error_causes` counts the latter. Of the scored ones `overflows` ended without a win because a
+    prompt did not fit its token budget. With several seeds `seeds` holds their spread; with several
     trials `pass_at` maps k to pass@k. Where an agent played lost tasks again, `success_after` maps
     k to the success after k tries.
     """
@@ -98,6 +100,7 @@ class Evaluation:
     seeds: SeedSpread | None = None
     pass_at: dict[str, float] = field(default_factory=dict)
     success_after: dict[str, float] = field(default_factory=dict)
+    overflows: int = 0
 
     @property
     def complete(self) -> bool:
@@ -152,6 +155,7 @@ def summarise(
         seeds=spread,
         pass_at=_pass_at(scored, trials),
         success_after=_success_after(scored),
+        overflows=sum(r.outcome is Outcome.OVERFLOW for r in scored),
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # What no repetition can cure, and what it means to the user.
 _FATAL = {
     401: "the API key was refused; check OPENAI_API_KEY",
+    402: "the account has no balance left",
     403: "access was denied; check what the API key may use",
     404: "not found; check the model's name and the base URL (most end in /v1)",
 }

@@ -70,7 +70,12 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
     if evaluation.response_tokens:
         facts["tokens"] = (
             f"{count(evaluation.prompt_tokens)} read, {count(evaluation.response_tokens)} written"
-            + (f", cost {evaluation.cost:.2f}" if evaluation.cost else "")
+            + (f", cost {evaluation.cost:.4f}" if evaluation.cost else "")
+        )
+    if evaluation.overflows:
+        facts["overflow"] = (
+            f"{evaluation.overflows} episodes ended as lost because a prompt did not fit the token "
+            "budget: the model's context, or --prompt-tokens"
         )
     if evaluation.errors:
         commonest = list(evaluation.error_causes.items())[:_CAUSES]

@@ -14,7 +14,7 @@ import gymnasium
 from proxmo_envs.alfworld import text
 from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
-from proxmo_envs.alfworld.sources import load_game_file, open_source
+from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
 from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
 from proxmo_envs.task import TaskSet
@@ -154,7 +154,8 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             return {"grammar": "+".join(sorted({*map(source.grammar, source.ids(split))}))}
 
         _check_grammar(grammar)
-        return TaskSet("ALFWorld-v0", split, source.ids(split), content_hash, facts)
+        word = GENERATED if isinstance(source, GeneratedGames) else None
+        return TaskSet("ALFWorld-v0", split, source.ids(split), content_hash, facts, word)
 
     def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

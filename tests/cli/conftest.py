@@ -137,6 +137,7 @@ def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> SimpleNamesp
         ),
         pass_at={"1": 0.5, "3": 0.875},
         success_after={"1": 0.25, "2": 0.5},
+        overflows=0,
         complete=not errors,
         to_json=lambda: {**facts, "by_task_type": types},
     )

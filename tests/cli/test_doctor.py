@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import lzma
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +36,11 @@ def test_missing_games_are_a_problem_that_names_the_place(proxmo):
     assert done.code == 1
     (line,) = (line for line in done.out.splitlines() if line.startswith("data no/games/here"))
     assert "problem" in line
+
+
+def test_games_of_a_validation_split_alone_are_no_problem(proxmo, shared: Path):
+    with lzma.open(shared / "alfworld" / "official_games.jsonl.xz", "rt") as games:
+        line = next(line for line in games if '"split": "valid_unseen"' in line)
+    Path("games.jsonl").write_text(line)
+    found = findings(proxmo("doctor", "--data", "games.jsonl", "--json").out)
+    assert found["data games.jsonl"]["text"].startswith("1 tasks in split valid_unseen, started")

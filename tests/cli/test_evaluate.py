@@ -102,7 +102,7 @@ def test_the_table_shows_every_task_type_the_total_and_what_was_played(proxmo, l
     assert "2 seeds mean 50.0 % [0.0, 100.0], standard deviation 35.4," in " ".join(
         next(row for row in rows if row[:2] == ["2", "seeds"])
     )
-    assert ["tokens", "47", "k", "read,", "900", "written,", "cost", "1.25"] in rows
+    assert ["tokens", "47", "k", "read,", "900", "written,", "cost", "1.2500"] in rows
     assert "evaluating" in done.err and "evaluating" not in done.out
 
 
@@ -190,3 +190,10 @@ def test_the_shop_is_measured_on_its_test_goals_by_default(proxmo):
     done = proxmo("eval", "--policy", "expert", "--env", "WebShop-v0", "--episodes", "2", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["split"] == "test"
+
+
+def test_the_help_says_what_is_played_where_no_checkpoint_does(proxmo):
+    said = " ".join(proxmo("eval", "-h").out.split())
+    assert "else ALFWorld-v0]" in said
+    assert "else valid_unseen, WebShop test]" in said
+    assert "[a checkpoint: as in training, else all of the split]" in said

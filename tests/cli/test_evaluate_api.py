@@ -150,6 +150,19 @@ def test_prices_become_costs(proxmo):
     assert said["cost"] == pytest.approx((2 * read + 10 * written) / 1e6)
 
 
+def test_the_cost_of_a_few_cheap_episodes_is_not_shown_as_nothing(proxmo):
+    with stub_api(lambda *_: "<action>up</action>") as server:
+        done = proxmo(*api(server), "--env", COUNTER, "--split", "test", "--price-out", "10")
+    assert done.out.count("cost 0.0001") == done.err.count("cost 0.0001") == 1
+
+
+def test_a_success_of_zero_says_that_no_prompt_fitted(proxmo):
+    with stub_api(lambda *_: "<action>up</action>") as server:
+        done = proxmo(*api(server), *GAMES, "--prompt-tokens", "5")
+    assert (done.code, server.requests) == (0, [])
+    assert "4 episodes ended as lost because a prompt did not fit the token budget" in done.out
+
+
 def test_reflexion_counts_its_tries(proxmo):
     def answer(prompt: str, _: int) -> str:
         if "Write a note" in prompt:
@@ -159,9 +172,14 @@ def test_reflexion_counts_its_tries(proxmo):
     with stub_api(answer) as server:
         done = proxmo(
             *(*api(server), "--env", COUNTER, "--split", "test", "--out", "run", "--json"),
-            *("--agent", "reflexion", "--tries", "2"),
+            *("--agent", "reflexion", "--tries", "2", "--price-in", "2", "--price-out", "10"),
         )
-    assert (done.code, json.loads(done.out)["wins"]) == (0, 5)
+    said = json.loads(done.out)
+    assert (done.code, said["wins"]) == (0, 5)
+    paid = json.loads(Path("run/usage.jsonl").read_text())
+    assert said["prompt_tokens"] == paid["prompt_tokens"]
+    assert said["response_tokens"] == paid["completion_tokens"]
+    assert said["cost"] == pytest.approx(paid["cost"])
     rows = [json.loads(line) for line in Path("run/results.jsonl").read_text().splitlines()]
     assert [(row["tries"], row["steps"]) for row in rows] == [(2, 1)] * 5
     # Five lost steps, a note, the winning step.

@@ -54,6 +54,22 @@ def test_help_takes_less_than_half_a_second():
     assert min(seconds() for _ in range(4)) < 0.5
 
 
+@pytest.mark.parametrize("start", ["runpy.run_module('proxmo_cli', run_name='__main__')", "main()"])
+def test_ctrl_c_while_the_command_line_is_imported_says_one_line(start: str):
+    code = (
+        "import runpy, sys\n"
+        "from proxmo_cli.__main__ import main\n"
+        "class CtrlC:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, CtrlC())\n"
+        f"{start}\n"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", "interrupted\n")
+
+
 def test_threads_that_wait_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch):
     code = (
         "import os, sys\n"

@@ -139,6 +139,18 @@ def test_a_policy_of_tokens_plays_and_reflects_too():
     assert all(asked["prompts"][0] for asked in policy.asked)
 
 
+def test_tokens_of_all_tries_and_of_the_notes_between_them_are_counted():
+    policy = ScriptedPolicy(["Action: stay"] * 5 + ["try up"] + ["Action: up"])
+    agent = baseline_agent(
+        "reflexion", policy, PROMPT, world=COUNTER, temperature=0.3, max_new_tokens=9
+    )
+    (episode,) = Collector(EnvPool(EnvConfig(id=COUNTER)), agent).play(["train-2"], seed=(0,))
+    read = sum(len(prompt) for asked in policy.asked for prompt in asked["prompts"])
+    # Five lost steps, the note, the winning step; each reply has two tokens.
+    assert (episode.prompt_tokens, episode.response_tokens) == (read, 7 * 2)
+    assert len(episode.steps) == 1
+
+
 def test_agents_are_made_by_name():
     def made(kind: str, **options: object):
         chat = Chat(lambda _: "")

@@ -71,7 +71,8 @@ def test_a_checkpoint_asked_by_another_agent_keeps_what_is_not_changed(tmp_path:
     )
     player, found = asked_checkpoint(path, {"agent": "react"}, device="cpu")
     assert found == config
-    assert (player.model, player.method) == ("some/model", "react")
+    # "react" alone is the untrained model, which `proxmo table` keeps apart.
+    assert (player.model, player.method) == ("some/model", "grpo (react)")
     assert player.settings["trained_by"] == "grpo"
     assert player.settings["max_new_tokens"] == config.sampling.max_new_tokens
     assert player.settings["temperature"] == config.eval.temperature

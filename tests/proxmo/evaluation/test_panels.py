@@ -158,6 +158,20 @@ def test_panels_of_generated_games_have_size_difficulty_and_seed_in_their_name()
         open_panel("alfworld-generated-1001")
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("webshop-test-500", "bundled", "needs the original WebShop data, which --data bundled is"),
+        ("alfworld-both", "generated", "needs the official ALFWorld data, which --data generated"),
+        ("alfworld-generated-400", "official", "is of generated tasks.* leave --data official out"),
+        ("webshop-bundled-20", "shop", "is of bundled tasks.* leave --data shop out"),
+    ],
+)
+def test_a_panel_refuses_data_that_is_not_its_own(name: str, data: str, said: str):
+    with pytest.raises(UsageError, match=said):
+        open_panel(name, data)
+
+
 def test_an_unknown_panel_is_named_with_a_near_one():
     with pytest.raises(UnknownNameError, match="did you mean alfworld-valid-seen"):
         open_panel("alfworld-valid-sen")
@@ -180,6 +194,17 @@ def test_a_path_of_data_stays_out_of_the_file(tmp_path: Path, shared: Path):
     write_panel(panel, tmp_path / "p.toml")
     assert data not in (tmp_path / "p.toml").read_text()
     assert open_panel(str(tmp_path / "p.toml"), data).hash == panel.hash
+
+
+def test_a_panel_of_generated_games_is_played_where_official_data_is_the_default(
+    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    panel = make_panel(EnvConfig(), ["valid_unseen"], episodes=3, name="p")
+    write_panel(panel, tmp_path / "p.toml")
+    data = official(tmp_path / "games.jsonl", lambda rows: None, shared)
+    monkeypatch.setenv("ALFWORLD_DATA", data)
+    assert open_panel(str(tmp_path / "p.toml")) == panel
 
 
 def test_tasks_with_another_content_are_named(tmp_path: Path):
@@ -224,13 +249,13 @@ def test_a_list_of_ids_is_a_panel_too(tmp_path: Path):
         ("", "is no panel"),
         ('tasks = ["a"]', "is no panel"),
         ('splits = ["train"]', "is no panel"),
-        ('splits = ["train"]\ntasks = ["a", "a"]', "each once"),
+        ('splits = ["train"]\ntasks = ["a", "b", "a"]', "lists tasks twice: a; a panel"),
         ('splits = ["train"]\ntasks = [1]', "is no panel"),
         ('splits = ["train"]\ntasks = [["a"]]', "is no panel"),
         ('splits = ["train"]\ntasks = {a = {b = 1}}', "is no panel"),
         ('splits = [3]\ntasks = ["a"]', "is no panel"),
         ('splits = ["train"]\ntasks = ["a"]\nenv = "ALFWorld-v0"', "is no panel"),
-        ('splits = ["train"]\ntasks = ["a"]\ntask = 1', "unknown key 'task'"),
+        ('splits = ["train"]\ntasks = ["a"]\ntask = 1', "known: name, hash, splits, env, tasks"),
         ('splits = ["train"]\ntasks = ["a"]', "are not in the data .a."),
     ],
 )

@@ -41,10 +41,10 @@ def result(wins: int, *, env: str = "ALFWorld-v0", panel: str = "p", **changes: 
 def directory(tmp_path: Path) -> Callable[..., Path]:
     """Makes evaluation directories."""
 
-    def make(evaluation: Evaluation, method: str, model: str = "m") -> Path:
+    def make(evaluation: Evaluation, method: str, model: str = "m", **asked: Any) -> Path:
         path = tmp_path / str(len(list(tmp_path.iterdir())))
         path.mkdir()
-        settings = {"panel": {}, "player": {"model": model, "method": method}}
+        settings = {"panel": {}, "player": {"model": model, "method": method, **asked}}
         (path / "settings.json").write_text(json.dumps(settings))
         (path / "results.jsonl").write_text("")
         (path / "evaluation.json").write_text(json.dumps(evaluation.to_json()))
@@ -107,6 +107,22 @@ def test_different_panels_in_one_row_are_refused_and_in_two_rows_said(directory)
         f"ALFWorld-v0: panel q, sha256 {'q' * 64} (m proxmo)",
         "ALFWorld-v0: rows of different panels do not compare",
     ]
+
+
+def test_runs_that_were_asked_in_different_ways_have_no_mean(directory):
+    cold, warm = (directory(result(60), "direct", temperature=t) for t in (0.0, 1.0))
+    with pytest.raises(UsageError, match=r"direct with m was asked .*: temperature 0.0 and 1.0; "):
+        measured_rows([cold, warm])
+    # The budget of a prompt is the world's; checkpoints are what the mean is over.
+    shop = result(40, env="WebShop-v0", panel="w")
+    measured_rows([cold, directory(shop, "direct", temperature=1.0)])
+    measured_rows([directory(result(60), "grpo", checkpoint=name) for name in "ab"])
+
+
+def test_a_run_that_is_named_twice_is_one_run(directory):
+    path = directory(result(60), "grpo")
+    (row,) = measured_rows([path, path / ".." / path.name])
+    assert row.cells["All"] == (60.0, None)
 
 
 def test_what_could_not_be_scored_is_said(directory):

@@ -39,6 +39,7 @@ def test_everything_but_an_error_is_scored_and_only_what_was_won_is_a_win():
     assert found.success_rate == 1 / 3
     assert (found.low, found.high) == wilson_interval(1, 3)
     assert found.error_causes == {"Oops: broken": 1}
+    assert found.overflows == 1
     assert (found.mean_score, found.mean_length, found.invalid_action_share) == (0.5, 4.0, 0.25)
     # What was spent on a failure is spent all the same.
     assert (found.prompt_tokens, found.response_tokens, found.cost) == (40, 8, 1.0)

@@ -174,6 +174,7 @@ def test_retry_after_is_seconds_or_a_date():
     ("answer", "says"),
     [
         (Answer(status=401), "OPENAI_API_KEY"),
+        (Answer(status=402), "no balance left"),
         (Answer(status=403), "access was denied"),
         (Answer(status=404), "base URL"),
         (
@@ -181,7 +182,7 @@ def test_retry_after_is_seconds_or_a_date():
             "quota",
         ),
     ],
-    ids=["401", "403", "404", "quota"],
+    ids=["401", "402", "403", "404", "quota"],
 )
 def test_what_never_passes_ends_everything_at_the_first_answer(answer: Answer, says: str):
     with asked_at(lambda *_: answer, workers=1) as (policy, api):
