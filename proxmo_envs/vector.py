@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.spaces import Tuple
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from proxmo_envs.errors import InvalidOptionError
+from proxmo_envs.errors import InvalidActionError, InvalidOptionError
 
 Texts = tuple[str, ...]
 Infos = dict[str, Any]
@@ -33,7 +33,9 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
     `options={"reset_mask": mask}`).
 
     `reset(options=...)` takes one mapping for all games, or a sequence with one for each (None:
-    draw a task). `envs` are the games themselves, for `snapshot` and the like.
+    draw a task). `envs` are the games themselves, for `snapshot` and the like; the vector counts
+    steps and knows which games have ended: restore an ended one in the mode "Disabled" only, in the
+    others its next step starts a new game.
     """
 
     env_class: type[gymnasium.Env[str, str]]
@@ -111,13 +113,10 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
     ) -> tuple[Texts, np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Carry out one command a game: observations, rewards, terminated, truncated, infos.
 
-        Raises ValueError for another number of actions, InvalidActionError for one that is no
-        string, and NoEpisodeError for a game that has to be reset first.
+        Raises ValueError for another number of actions and InvalidActionError for one that is no
+        string, before any game has stepped; NoEpisodeError for a game that was never reset.
         """
-        if len(actions) != self.num_envs:
-            raise ValueError(
-                f"{self.num_envs} games need {self.num_envs} actions, {len(actions)} came"
-            )
+        self._check(actions)
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, dtype=bool)
         truncated = np.zeros(self.num_envs, dtype=bool)
@@ -135,6 +134,24 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
                 info = {**self._reset_one(i), **final}
             infos.append(info)
         return tuple(self._observations), rewards, terminated, truncated, _columns(infos)
+
+    def _check(self, actions: object) -> None:
+        """Refuse what a game would refuse, before another one has stepped."""
+        # A string is a sequence of strings, too: of a letter for each game.
+        if isinstance(actions, str) or not isinstance(actions, Sequence | np.ndarray):
+            came = type(actions).__name__
+            raise InvalidActionError(f"actions are a sequence, one string a game; got {came}")
+        if len(actions) != self.num_envs:
+            raise ValueError(
+                f"{self.num_envs} games need {self.num_envs} actions, {len(actions)} came"
+            )
+        for i, action in enumerate(actions):
+            ignored = self._ended[i] and self.autoreset_mode is AutoresetMode.NEXT_STEP
+            if not (ignored or isinstance(action, str)):
+                came = type(action).__name__
+                raise InvalidActionError(
+                    f"an action is a string such as 'look'; got {came} for game {i}"
+                )
 
     def render(self) -> tuple[Any, ...]:
         """Return what each game renders."""
