@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def sort_rows(
             twice with different rewards or states.
         ConfigError: gamma outside [0, 1].
     """
-    if not isinstance(gamma, (int, float, np.floating)) or not 0.0 <= gamma <= 1.0:
+    if not isinstance(gamma, Real) or not 0.0 <= gamma <= 1.0:
         raise ConfigError(f"gamma is {gamma!r}; expected a number from 0 to 1")
     ids = {"group": _codes("group", group), "episode": _codes("episode", episode)}
     given = {"step": step, "reward": reward, "success": success}

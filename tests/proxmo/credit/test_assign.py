@@ -93,6 +93,8 @@ def test_arrays_of_different_lengths_are_refused():
         ("step", [0, -1], r"step of row 1 is -1; expected a whole number"),
         ("step", [0.0, float("nan")], "step of row 1 is nan"),
         ("step", [0.0, 1e300], r"step of row 1 is 1e\+300"),
+        ("step", [0.0, 2.0**63], r"step of row 1 is 9\.22\d+e\+18; expected a whole number"),
+        ("step", np.array([0, 2**63], np.uint64), "step of row 1 is 9223372036854775808"),
         ("step", [0, None], "step is an array of shape .2,. and type object"),
         ("step", [[0], [0, 1]], "step is no array .*; expected one number per step"),
         ("reward", [0.0, float("inf")], "reward of row 1 is inf; expected a finite number"),
@@ -174,6 +176,19 @@ def test_states_are_taken_in_the_order_in_which_they_come():
 def test_a_value_that_is_not_one_finite_number_per_step_is_refused(value, text):
     with pytest.raises(DataError, match=text):
         credit.assign("gae", **single_steps([0.0, 1.0]), value=value)
+
+
+@pytest.mark.parametrize("method", [None, 3, len])
+def test_a_method_that_is_no_name_is_refused(method):
+    with pytest.raises(ConfigError, match="credit method is .*; expected a registered name"):
+        credit.assign(method, **single_steps([0.0, 1.0]))
+
+
+def test_numbers_and_flags_of_numpy_are_taken_as_options():
+    batch = single_steps([0.0, 1.0])
+    plain = credit.assign("proxmo", **batch, gamma=1, modulation=False)
+    numpy = credit.assign("proxmo", **batch, gamma=np.int64(1), modulation=np.False_)
+    np.testing.assert_array_equal(plain.advantage, numpy.advantage)
 
 
 def test_a_limit_on_neighbours_may_be_a_number_of_numpy():

@@ -69,5 +69,6 @@ def test_rows_are_those_of_the_caller():
     out = credit.assign("proxmo", **batch)
     assert [out.explain(row).text for row in range(3)] == ["a", "b", "c"]
     assert {one.row for one in out.explain(1).neighbours} == {0, 1}
-    with pytest.raises(IndexError, match="row 3 of 3"):
-        out.explain(3)
+    for wrong in (3, -1, 1.0, "first", None):
+        with pytest.raises(IndexError, match="row is .*; expected one of the 3 rows"):
+            out.explain(wrong)
