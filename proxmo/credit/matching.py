@@ -7,11 +7,14 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
+from proxmo.credit.embeddings import check_embedding
 from proxmo.credit.proximity import ProximityIndex, Vectors
 from proxmo.credit.rows import Rows
 from proxmo.credit.states import collapse
 from proxmo.errors import ConfigError
 
+# The matcher that compares texts and not their vectors.
+BY_TEXT = "difflib"
 # Cosines of float32 vectors are exact to about this much.
 _COSINE_ROUNDING = 1e-6
 
@@ -25,11 +28,12 @@ def step_groups(rows: Rows, similarity: float | None, matcher: str) -> NDArray[n
     Raises:
         ConfigError: similarity out of range, unknown matcher.
     """
+    check_embedding(matcher, "matcher", (BY_TEXT,))
     if similarity is None:
         return collapse(rows.state, rows.group).of_row
     if not 0.0 < similarity <= 1.0:
         raise ConfigError(f"similarity is {similarity}; expected a number above 0, at most 1")
-    by_text = matcher == "difflib"
+    by_text = matcher == BY_TEXT
     index = ProximityIndex(rows.state, rows.group, embedding="tfidf" if by_text else matcher)
     nodes = index.nodes
     leader = np.arange(len(nodes.pool))

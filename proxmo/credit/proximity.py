@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.embeddings import LARGE, Embedding, Vectors, find_embedding, normalise
+from proxmo.credit.embeddings import (
+    LARGE,
+    Embedding,
+    Vectors,
+    check_embedding,
+    find_embedding,
+    normalise,
+)
 from proxmo.credit.rows import to_states
 from proxmo.credit.states import Nodes, collapse
 from proxmo.errors import ConfigError, DataError, MissingDependencyError
@@ -79,8 +86,8 @@ class ProximityIndex:
             ConfigError: top_k below 1, unknown embedding.
             DataError: states that cannot be embedded.
         """
-        if top_k is not None and top_k < 1:
-            raise ConfigError(f"top_k is {top_k}; expected at least 1, or None for all candidates")
+        check_top_k(top_k)
+        check_embedding(embedding)
         self.nodes: Nodes = collapse(to_states(state), pool)
         self.top_k = top_k
         # Recall of each pool that was searched approximately, in the latest search.
@@ -144,6 +151,13 @@ class ProximityIndex:
         index = _approximate(vectors)
         self.recalls.append(_recall(index, vectors, k))
         return index
+
+
+def check_top_k(top_k: int | None) -> None:
+    """Raise ConfigError for what is no number of neighbours."""
+    fits = isinstance(top_k, (int, np.integer)) and not isinstance(top_k, bool) and top_k >= 1
+    if top_k is not None and not fits:
+        raise ConfigError(f"top_k is {top_k!r}; expected at least 1, or None for all candidates")
 
 
 def _found(index: Any, queries: Vectors, k: int, first: int, start: int) -> Found:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from proxmo import credit
-from proxmo.errors import ConfigError, DataError, UnknownNameError
+from proxmo.errors import ConfigError, DataError, UnknownNameError, UsageError
 from tests.proxmo.credit.batches import random_batch, reorder, single_steps
 
 METHODS = [name for name in credit.method_names() if name not in ("gae", "ppo")]
@@ -53,9 +53,38 @@ def test_a_bad_value_is_a_config_error_that_names_the_option(method, option, val
         credit.assign(method, **single_steps([0.0, 1.0]) | {option: value})
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "wrong"),
+    [
+        ("proxmo", {"modulation": False}, {"alpha": -1}),
+        ("proxmo", {"modulation": False}, {"beta": 3}),
+        ("proxmo-released", {"modulation": False}, {"beta": 3}),
+        ("proxmo", {"aggregation": False}, {"tau": 0.0}),
+        ("proxmo", {"aggregation": False}, {"exclude": "others"}),
+        ("proxmo", {"aggregation": False}, {"top_k": 0}),
+        ("proxmo", {"aggregation": False}, {"embedding": "tf-idf"}),
+        ("proxmo", {"state": np.eye(2)}, {"embedding": "tf-idf"}),
+        ("gigpo", {"similarity": None}, {"matcher": "difflip"}),
+    ],
+)
+def test_a_bad_value_of_an_option_that_is_not_used_is_refused_too(method, options, wrong):
+    (name,) = wrong
+    with pytest.raises(UsageError, match=name):
+        credit.assign(method, **single_steps([0.0, 1.0]) | options | wrong)
+
+
+def test_an_embedding_that_is_not_used_is_not_loaded():
+    batch = single_steps([0.0, 1.0])
+    for name in ("sentence:no/such-model", "no_such_module:embed", "policy"):
+        credit.assign("gigpo", **batch, matcher=name)
+        credit.assign("proxmo", **batch, embedding=name, aggregation=False)
+
+
 def test_an_unknown_embedding_proposes_near_ones():
     with pytest.raises(UnknownNameError, match="did you mean tfidf"):
         credit.assign("proxmo", **single_steps([0.0, 1.0]), embedding="tf-idf")
+    with pytest.raises(UnknownNameError, match="unknown matcher 'difflip'; did you mean difflib"):
+        credit.assign("gigpo", **single_steps([0.0, 1.0]), matcher="difflip", similarity=0.9)
 
 
 def test_a_step_given_twice_with_different_rewards_is_refused():
@@ -125,7 +154,7 @@ def test_a_success_that_is_taken_back_is_refused():
 def test_whole_numbers_of_any_type_count_steps():
     batch = single_steps([0.0, 1.0], episode=[0, 0], success=[True, True])
     expected = credit.assign("grpo", **batch | {"step": [1, 0]}).step_return
-    for dtype in ("float32", "uint8", "bool"):
+    for dtype in ("float16", "float32", "uint8", "bool"):
         steps = np.array([1, 0], dtype)
         found = credit.assign("grpo", **batch | {"step": steps}).step_return
         np.testing.assert_array_equal(found, expected)
