@@ -100,7 +100,7 @@ def sort_rows(
             twice with different rewards or states.
         ConfigError: gamma outside [0, 1].
     """
-    if not isinstance(gamma, Real) or not 0.0 <= gamma <= 1.0:
+    if not isinstance(gamma, Real) or not 0.0 <= float(gamma) <= 1.0:
         raise ConfigError(f"gamma is {gamma!r}; expected a number from 0 to 1")
     ids = {"group": to_ids("group", group), "episode": to_ids("episode", episode)}
     given = {"step": step, "reward": reward, "success": success}

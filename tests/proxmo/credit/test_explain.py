@@ -52,6 +52,17 @@ def test_gigpo_explains_a_step_by_its_step_group():
     assert told.baseline == 0.5
 
 
+def test_gigpo_says_how_similar_the_states_of_a_step_group_are():
+    # 9 of 10 characters are shared.
+    batch = single_steps([1.0, 0.0, 0.0], state=["abcdefghij", "abcdefghiX", "abcdefghij"])
+    told = credit.assign("gigpo", **batch, similarity=0.9).explain(0)
+    assert [one.similarity for one in told.neighbours] == [1.0, 0.9, 1.0]
+    # (3, 4) against (4, 3): cosine 24/25.
+    batch = single_steps([1.0, 0.0, 0.0], state=np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 1.0]]))
+    told = credit.assign("gigpo", **batch, similarity=0.9, matcher="tfidf").explain(1)
+    assert [one.similarity for one in told.neighbours] == pytest.approx([0.96, 1.0])
+
+
 def test_methods_without_a_step_baseline_have_no_neighbours():
     told = credit.assign("grpo", **single_steps([1.0, 0.0], state=None)).explain(0)
     assert told.neighbours == () and told.baseline is None and told.text is None
