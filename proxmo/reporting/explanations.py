@@ -128,6 +128,7 @@ class RecordedIteration:
 
     def _recompute(self, config: Config) -> tuple[credit.Credit | None, list[str]]:
         """The credit with the run's own method, and what is not as recorded."""
+        columns = self._columns()
         try:
             self.options = credit_options(config)
             lost = "hidden states of the policy" if needs_policy(self.options) else None
@@ -135,9 +136,11 @@ class RecordedIteration:
                 lost = "values of the critic"
             if lost:
                 return None, [f"the {lost} are not recorded: the numbers are those of the record"]
-            found = self._assign(self.method, self.options)
-        except ProxmoError as error:
-            return None, [f"cannot be computed anew, the numbers are those of the record: {error}"]
+            found = self._assign(self.method, columns, self.options)
+        except Exception as error:  # a method of the user's own may raise anything
+            return None, [
+                f"cannot be computed anew, the numbers are those of the record: {_reason(error)}"
+            ]
         recorded = self._recorded("advantage")
         off = float(np.abs(found.advantage - recorded).max(initial=0.0))
         if off <= _SAME * (1.0 + float(np.abs(recorded).max(initial=0.0))):
@@ -151,27 +154,32 @@ class RecordedIteration:
         """Whether what the critic expected is recorded: only a run that has one does."""
         return all("value" in self._step(row) for row in range(len(self.places)))
 
-    def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
-        if needs_values(method):
-            options = {**options, "value": self._recorded("value")}
+    def _columns(self) -> dict[str, Any]:
+        """The rows of the credit, as `credit.assign` takes them."""
         played = [self.episodes[number] for number, _ in self.places]
         steps = [self._step(row) for row in range(len(self.places))]
-        return credit.assign(
-            method,
-            group=[one["group"] for one in played],
-            episode=[number for number, _ in self.places],
-            step=[step for _, step in self.places],
-            reward=np.array([one["reward"] for one in steps], np.float64),
-            success=[_won(one) for one in played],
-            state=[one["observation"] for one in steps],
-            **options,
-        )
+        return {
+            "group": [one["group"] for one in played],
+            "episode": [number for number, _ in self.places],
+            "step": [step for _, step in self.places],
+            "reward": np.array([one["reward"] for one in steps], np.float64),
+            "success": [_won(one) for one in played],
+            "state": [one["observation"] for one in steps],
+        }
+
+    def _assign(
+        self, method: str, columns: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> credit.Credit:
+        if needs_values(method):
+            options = {**options, "value": self._recorded("value")}
+        return credit.assign(method, **columns, **options)
 
     def _other_methods(
         self, row: int, methods: Iterable[str] | None
     ) -> tuple[dict[str, float], dict[str, str]]:
         found: dict[str, float] = {}
         left_out: dict[str, str] = {}
+        columns = self._columns()
         for name in credit.method_names() if methods is None else dict.fromkeys(methods):
             defaults = credit.method_options(name)
             needed = [one for one in defaults if defaults[one] is inspect.Parameter.empty]
@@ -181,10 +189,10 @@ class RecordedIteration:
                 left_out[name] = f"needs {', '.join(needed)}, which this run does not record"
                 continue
             try:
-                assigned = self._assign(name, {"gamma": self.options["gamma"]})
+                assigned = self._assign(name, columns, {"gamma": self.options["gamma"]})
                 found[name] = float(assigned.advantage[row])
-            except ProxmoError as error:
-                left_out[name] = str(error)
+            except Exception as error:  # as above; the other methods can still be told
+                left_out[name] = _reason(error)
         return found, left_out
 
     def _find(self, episode: int, step: int) -> int:
@@ -297,6 +305,10 @@ def read_iteration(run: Path, iteration: int | None = None) -> RecordedIteration
         return RecordedIteration(load_toml(run / "config.toml"), number, episodes)
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{paths[number]} is no record of episodes: {error!r}") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, ProxmoError) else repr(error)
 
 
 def _won(episode: Mapping[str, Any]) -> bool:

@@ -106,6 +106,18 @@ def test_what_cannot_be_computed_anew_is_told_from_the_record(method, options, w
     assert read_iteration(path).overview().diagnostics == {}
 
 
+def test_a_method_of_ones_own_that_fails_is_named_and_not_the_record(run, tmp_path, monkeypatch):
+    (tmp_path / "my_failing.py").write_text("def method(rows):\n    return {}['gone']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    report = read_iteration(run).explain(0, 1, ["my_failing:method", "rloo"])
+    assert report.left_out == {"my_failing:method": "KeyError('gone')"}
+    assert report.by_method == {"rloo": pytest.approx(1.1)}
+    path = record(tmp_path / "run", with_credit("proxmo"))
+    (path / "config.toml").write_text(dump_toml(with_credit("my_failing:method")))
+    (note,) = read_iteration(path).notes
+    assert "cannot be computed anew" in note and "KeyError('gone')" in note
+
+
 @pytest.mark.parametrize(
     ("place", "text"),
     [
