@@ -37,6 +37,11 @@ def step_groups(rows: Rows, similarity: float | None, matcher: str) -> Ints:
     if not 0.0 < similarity <= 1.0:
         raise ConfigError(f"similarity is {similarity}; expected a number above 0, at most 1")
     by_text = matcher == BY_TEXT
+    if by_text and isinstance(rows.state, np.ndarray):
+        raise ConfigError(
+            f"matcher is {BY_TEXT!r}, which compares texts, but state is an array of embeddings; "
+            "matcher='policy', or another embedding's name, compares its rows"
+        )
     index = ProximityIndex(rows.state, rows.group, embedding="tfidf" if by_text else matcher)
     nodes = index.nodes
     leader = np.arange(len(nodes.pool))
