@@ -75,13 +75,17 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         """Start a game in each place, or where `options["reset_mask"]` is True.
 
         An int as seed gives game i the seed `seed + i`. Raises ValueError where seeds, options or
-        mask are not one for each game, and what the `reset` of a game raises.
+        mask are not one for each game, InvalidOptionError where they are none, before any game has
+        been reset; and what the `reset` of a game raises.
         """
         seeds: Sequence[int | None]
-        if seed is None or isinstance(seed, int):
-            seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
+        if seed is None or isinstance(seed, int | np.integer):
+            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         else:
-            seeds = seed
+            seeds = _as_list("seed", "a whole number from 0 on", seed)
+        for one in seeds:
+            if one is not None and not (isinstance(one, int) and one >= 0):
+                raise InvalidOptionError(f"a seed is a whole number from 0 on, not {one!r}")
         mask: Any = np.ones(self.num_envs, dtype=bool)
         each: Sequence[Mapping[str, Any] | None]
         if options is None or isinstance(options, Mapping):
@@ -89,7 +93,7 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
             mask = np.asarray(shared.pop("reset_mask", mask))
             each = [shared] * self.num_envs
         else:
-            each = options
+            each = _as_list("options", "a mapping", options)
         fits = mask.shape == (self.num_envs,) and len(seeds) == len(each) == self.num_envs
         if mask.dtype != bool or not fits:
             raise ValueError(
@@ -161,6 +165,16 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         """Close the games."""
         for env in self.envs:
             env.close()
+
+
+def _as_list(name: str, single: str, values: object) -> list[Any]:
+    """Return one value a game of what came; arrays of numpy become numbers of Python."""
+    if isinstance(values, np.ndarray):
+        return values.tolist() if values.ndim else [values.item()]
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        came = type(values).__name__
+        raise InvalidOptionError(f"{name} is {single}, or a sequence with one a game; got {came}")
+    return list(values)
 
 
 def _check_count(name: str, number: object) -> None:
