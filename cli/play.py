@@ -20,7 +20,7 @@ _LIST, _QUIT = "?", ":quit"
 
 @click.command("play")
 @click.option("--env", default="ALFWorld-v0", metavar="ID", help="Environment  [ALFWorld-v0]")
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [generated]")
+@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
 @click.option("--split", default="train", metavar="S", help="Tasks to draw from  [train]")
 @click.option("--task", metavar="TASK_ID", help="The task to play  [one drawn with the seed]")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of the draw  [random]")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option(
     "--model", metavar="M", help="Directory or hub id of a model; tiny: the embedded one  [tiny]"
 )
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [generated]")
+@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
 @click.option(
     "--from",
     "source",

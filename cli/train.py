@@ -62,7 +62,7 @@ _CHANGEABLE = (
     metavar="P",
     help="Preset by name or TOML file; several are layered, later ones win.",
 )
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [generated]")
+@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
 @click.option(
     "--set",
     "assignments",

@@ -57,6 +57,16 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     return f"unknown {kind} {quote(name)}; {hint}"
 
 
+def check_snapshot(snapshot: object, kind: type) -> None:
+    """Raise InvalidOptionError for what `snapshot()` of this world did not return."""
+    if not isinstance(snapshot, kind):
+        came = f"{type(snapshot).__module__}.{type(snapshot).__name__}"
+        raise InvalidOptionError(
+            f"restore takes what snapshot() of the same world returned ({kind.__module__}."
+            f"{kind.__name__}), got {came}"
+        )
+
+
 def unknown_env(env_id: str) -> str:
     """Return the text for an environment id nobody registered, with near names of text worlds."""
     import gymnasium

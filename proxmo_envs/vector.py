@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.spaces import Tuple
 from gymnasium.vector import AutoresetMode, VectorEnv
 
-from proxmo_envs.errors import InvalidOptionError
+from proxmo_envs.errors import InvalidActionError, InvalidOptionError
 
 Texts = tuple[str, ...]
 Infos = dict[str, Any]
@@ -33,7 +33,9 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
     `options={"reset_mask": mask}`).
 
     `reset(options=...)` takes one mapping for all games, or a sequence with one for each (None:
-    draw a task). `envs` are the games themselves, for `snapshot` and the like.
+    draw a task). `envs` are the games themselves, for `snapshot` and the like; the vector counts
+    steps and knows which games have ended: restore an ended one in the mode "Disabled" only, in the
+    others its next step starts a new game.
     """
 
     env_class: type[gymnasium.Env[str, str]]
@@ -73,13 +75,17 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         """Start a game in each place, or where `options["reset_mask"]` is True.
 
         An int as seed gives game i the seed `seed + i`. Raises ValueError where seeds, options or
-        mask are not one for each game, and what the `reset` of a game raises.
+        mask are not one for each game, InvalidOptionError where they are none, before any game has
+        been reset; and what the `reset` of a game raises.
         """
         seeds: Sequence[int | None]
-        if seed is None or isinstance(seed, int):
-            seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
+        if seed is None or isinstance(seed, int | np.integer):
+            seeds = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         else:
-            seeds = seed
+            seeds = _as_list("seed", "a whole number from 0 on", seed)
+        for one in seeds:
+            if one is not None and not (isinstance(one, int) and one >= 0):
+                raise InvalidOptionError(f"a seed is a whole number from 0 on, not {one!r}")
         mask: Any = np.ones(self.num_envs, dtype=bool)
         each: Sequence[Mapping[str, Any] | None]
         if options is None or isinstance(options, Mapping):
@@ -87,7 +93,7 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
             mask = np.asarray(shared.pop("reset_mask", mask))
             each = [shared] * self.num_envs
         else:
-            each = options
+            each = _as_list("options", "a mapping", options)
         fits = mask.shape == (self.num_envs,) and len(seeds) == len(each) == self.num_envs
         if mask.dtype != bool or not fits:
             raise ValueError(
@@ -111,13 +117,10 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
     ) -> tuple[Texts, np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Carry out one command a game: observations, rewards, terminated, truncated, infos.
 
-        Raises ValueError for another number of actions, InvalidActionError for one that is no
-        string, and NoEpisodeError for a game that has to be reset first.
+        Raises ValueError for another number of actions and InvalidActionError for one that is no
+        string, before any game has stepped; NoEpisodeError for a game that was never reset.
         """
-        if len(actions) != self.num_envs:
-            raise ValueError(
-                f"{self.num_envs} games need {self.num_envs} actions, {len(actions)} came"
-            )
+        self._check(actions)
         rewards = np.zeros(self.num_envs)
         terminated = np.zeros(self.num_envs, dtype=bool)
         truncated = np.zeros(self.num_envs, dtype=bool)
@@ -136,6 +139,24 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
             infos.append(info)
         return tuple(self._observations), rewards, terminated, truncated, _columns(infos)
 
+    def _check(self, actions: object) -> None:
+        """Refuse what a game would refuse, before another one has stepped."""
+        # A string is a sequence of strings, too: of a letter for each game.
+        if isinstance(actions, str) or not isinstance(actions, Sequence | np.ndarray):
+            came = type(actions).__name__
+            raise InvalidActionError(f"actions are a sequence, one string a game; got {came}")
+        if len(actions) != self.num_envs:
+            raise ValueError(
+                f"{self.num_envs} games need {self.num_envs} actions, {len(actions)} came"
+            )
+        for i, action in enumerate(actions):
+            ignored = self._ended[i] and self.autoreset_mode is AutoresetMode.NEXT_STEP
+            if not (ignored or isinstance(action, str)):
+                came = type(action).__name__
+                raise InvalidActionError(
+                    f"an action is a string such as 'look'; got {came} for game {i}"
+                )
+
     def render(self) -> tuple[Any, ...]:
         """Return what each game renders."""
         return tuple(env.render() for env in self.envs)
@@ -144,6 +165,16 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         """Close the games."""
         for env in self.envs:
             env.close()
+
+
+def _as_list(name: str, single: str, values: object) -> list[Any]:
+    """Return one value a game of what came; arrays of numpy become numbers of Python."""
+    if isinstance(values, np.ndarray):
+        return values.tolist() if values.ndim else [values.item()]
+    if isinstance(values, str | bytes) or not isinstance(values, Sequence):
+        came = type(values).__name__
+        raise InvalidOptionError(f"{name} is {single}, or a sequence with one a game; got {came}")
+    return list(values)
 
 
 def _check_count(name: str, number: object) -> None:

@@ -70,9 +70,7 @@ def soft_baselines(
     Raises:
         ConfigError: tau or exclude out of range.
     """
-    if not tau > 0:
-        raise ConfigError(f"tau is {tau}; expected a number above 0")
-    check_choice("exclude", exclude, EXCLUDE)
+    check_aggregation(tau, exclude)
     candidates = _Candidates(index, value, episode, exclude)
     units = candidates.units
     result = np.zeros((3, len(units.node)))
@@ -86,6 +84,13 @@ def soft_baselines(
     baseline, neighbours, cut = result[:, units.of_row]
     # A unit without candidates has steps of several values: each is compared with its own.
     return Baselines(np.where(np.isnan(baseline), value, baseline), neighbours, cut)
+
+
+def check_aggregation(tau: float, exclude: str) -> None:
+    """Raise ConfigError for a temperature or a choice of candidates that is none."""
+    if not tau > 0:
+        raise ConfigError(f"tau is {tau}; expected a number above 0")
+    check_choice("exclude", exclude, EXCLUDE)
 
 
 class _Candidates:

@@ -49,9 +49,10 @@ class Credit:
         Raises:
             IndexError: no such row.
         """
-        if not 0 <= row < len(self._rows.expand):
-            raise IndexError(f"row {row} of {len(self._rows.expand)}")
-        return explain_row(self._rows, self._parts, row, tuple(methods))
+        rows = len(self._rows.expand)
+        if not isinstance(row, (int, np.integer)) or not 0 <= row < rows:
+            raise IndexError(f"row is {row!r}; expected one of the {rows} rows, counted from 0")
+        return explain_row(self._rows, self._parts, int(row), tuple(methods))
 
 
 def assign(

@@ -27,9 +27,12 @@ def check_lengths(columns: dict[str, NDArray[Any]], state: Any) -> None:
 
 def check_values(step: NDArray[Any], reward: NDArray[np.float64], success: NDArray[Any]) -> None:
     """Raise DataError for a step, reward or success that none can be."""
-    whole = (step >= 0) & (step <= np.iinfo(np.int64).max)
+    whole = step >= 0
     if step.dtype.kind == "f":
-        whole &= step == np.floor(step)
+        # The largest int64 is no float: rounded to one it is 2^63, which half precision has not.
+        whole &= (step.astype(np.float64) < 2.0**63) & (step == np.floor(step))
+    else:
+        whole &= step <= np.iinfo(np.int64).max
     _refuse("step", step, ~whole, "a whole number from 0 on")
     check_finite("reward", reward)
     _refuse("success", success, (success != 0) & (success != 1), "a flag, 0 or 1")

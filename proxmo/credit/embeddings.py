@@ -35,6 +35,19 @@ _HASH_TEXTS = 1024
 _SPREAD, _MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
 
+def check_embedding(
+    name: str | Embedding, kind: str = "embedding", others: tuple[str, ...] = ()
+) -> None:
+    """Raise an error for what names no embedding and is none of `others`; loads nothing."""
+    if callable(name):
+        return
+    if not isinstance(name, str):
+        raise ConfigError(f"{kind} is {name!r}; expected a name or module:name")
+    known = (*_EMBEDDINGS, "policy", *others)
+    if name not in known and not name.partition(":")[2]:
+        raise UnknownNameError(kind, name, [*known, "sentence:<model or path>"])
+
+
 def find_embedding(name: str | Embedding) -> Embedding:
     """The embedding of a name: tfidf, hash, sentence:<model or path>, module:name.
 
@@ -42,6 +55,7 @@ def find_embedding(name: str | Embedding) -> Embedding:
         UnknownNameError: no such name.
         ConfigError: "policy" where observations came instead of hidden states.
     """
+    check_embedding(name)
     if callable(name):
         return name
     if name in _EMBEDDINGS:
@@ -52,13 +66,11 @@ def find_embedding(name: str | Embedding) -> Embedding:
             "(S, D) array, instead of observations"
         )
     kind, _, rest = name.partition(":")
-    if rest and kind == "sentence":
+    if kind == "sentence":
         from proxmo.credit.sentences import sentence_embedding
 
         return sentence_embedding(rest)
-    if rest:
-        return find_callable(name, "embedding")
-    raise UnknownNameError("embedding", name, [*_EMBEDDINGS, "policy", "sentence:<model or path>"])
+    return find_callable(name, "embedding")
 
 
 def normalise(vectors: NDArray[Any]) -> Vectors:

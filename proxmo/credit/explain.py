@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proxmo.credit.aggregation import softmax_weights
 from proxmo.credit.proximity import ProximityIndex
 from proxmo.credit.registry import Neighbour, Parts, check_options, find_method
 from proxmo.credit.rows import Rows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +114,24 @@ def neighbour_list(
     ]
 
 
-def step_group_list(rows: Rows, step_group: np.ndarray, row: int) -> list[Neighbour]:
-    """The steps of a row's step group, equal in weight, as neighbours."""
-    members = np.flatnonzero(step_group == step_group[row])
+def step_group_list(rows: Rows, members: Ints, similarity: Floats) -> list[Neighbour]:
+    """The steps of a step group, equal in weight, as neighbours.
+
+    Args:
+        rows: the steps.
+        members: (M,) rows of the group.
+        similarity: (M,) of their states to that of the step that is explained.
+    """
     return [
         Neighbour(
             row=int(rows.source[member]),
-            similarity=1.0,
+            similarity=float(alike),
             weight=1.0 / len(members),
             step_return=float(rows.step_return[member]),
             count=1,
             text=_text(rows, int(member)),
         )
-        for member in members
+        for member, alike in zip(members, similarity, strict=True)
     ]
 
 

@@ -18,8 +18,8 @@ from proxmo.errors import ConfigError
 def gae(rows: Rows, *, value: Any, lam: float = 0.95, whiten: bool = True) -> Parts:
     """A_t = sum over k >= t of (gamma lam)^(k-t) delta_k, delta_t = r_t + gamma V_{t+1} - V_t.
 
-    V after the last step of an episode is 0. The target of the value head is V_t + A_t without
-    whitening.
+    V after the last step of an episode is 0; a gap before the next step discounts its V by the
+    width, as it does in G_t. The target of the value head is V_t + A_t without whitening.
 
     Args:
         rows: the steps.
@@ -36,8 +36,9 @@ def gae(rows: Rows, *, value: Any, lam: float = 0.95, whiten: bool = True) -> Pa
     values = rows.column("value", value)
     following = np.zeros_like(values)
     goes_on = rows.episode[1:] == rows.episode[:-1]
-    following[:-1][goes_on] = values[1:][goes_on]
-    delta = rows.reward + rows.gamma * following - values
+    width = np.diff(rows.step)[goes_on]
+    following[:-1][goes_on] = np.float_power(rows.gamma, width) * values[1:][goes_on]
+    delta = rows.reward + following - values
     advantage = step_returns(delta, rows.episode, rows.step, rows.gamma * lam)
     if whiten:
         advantage = relative_to_group(advantage, np.zeros(len(advantage), np.int64), "zscore")

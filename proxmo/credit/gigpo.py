@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from proxmo.credit.explain import step_group_list
-from proxmo.credit.matching import step_groups
-from proxmo.credit.registry import Parts, method
+from proxmo.credit.matching import similarities, step_groups
+from proxmo.credit.registry import Neighbour, Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import check_choice, relative_to_group
 
@@ -42,10 +42,15 @@ def gigpo(
     diagnostics = {}
     if len(step_group):
         diagnostics["credit/step_group_size"] = float(np.bincount(step_group)[step_group].mean())
+
+    def explain(row: int) -> list[Neighbour]:
+        members = np.flatnonzero(step_group == step_group[row])
+        return step_group_list(rows, members, similarities(rows, row, members, matcher))
+
     return Parts(
         episode=relative[rows.episode],
         step=relative_to_group(rows.step_return, step_group, norm, scale=rows.step_scale()),
         omega=omega,
         diagnostics=diagnostics,
-        neighbours=lambda row: step_group_list(rows, step_group, row),
+        neighbours=explain,
     )

@@ -16,8 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.embeddings import LARGE, Embedding, Vectors, find_embedding, normalise
-from proxmo.credit.rows import to_states
+from proxmo.credit.checks import check_lengths
+from proxmo.credit.embeddings import (
+    LARGE,
+    Embedding,
+    Vectors,
+    check_embedding,
+    find_embedding,
+    normalise,
+)
+from proxmo.credit.rows import to_ids, to_numpy, to_states
 from proxmo.credit.states import Nodes, collapse
 from proxmo.errors import ConfigError, DataError, MissingDependencyError
 
@@ -62,7 +70,7 @@ class ProximityIndex:
     def __init__(
         self,
         state: Any,
-        pool: Ints,
+        pool: Any,
         *,
         embedding: str | Embedding = "tfidf",
         top_k: int | None = None,
@@ -71,17 +79,19 @@ class ProximityIndex:
 
         Args:
             state: S observations, or an (S, D) array of embeddings.
-            pool: (S,) which states are compared: those of equal pool.
-            embedding: name of the embedding of observations.
+            pool: (S,) which states are compared: those of equal pool. Any hashable ids.
+            embedding: of observations: a name, or a function of the distinct ones of a pool.
             top_k: most neighbours per state; None takes all of a pool of up to LARGE states.
 
         Raises:
             ConfigError: top_k below 1, unknown embedding.
-            DataError: states that cannot be embedded.
+            DataError: states that cannot be embedded, or not one pool for each.
         """
-        if top_k is not None and top_k < 1:
-            raise ConfigError(f"top_k is {top_k}; expected at least 1, or None for all candidates")
-        self.nodes: Nodes = collapse(to_states(state), pool)
+        check_top_k(top_k)
+        check_embedding(embedding)
+        states, pools = to_states(state), to_ids("pool", pool)
+        check_lengths({"pool": pools}, states)
+        self.nodes: Nodes = collapse(states, pools)
         self.top_k = top_k
         # Recall of each pool that was searched approximately, in the latest search.
         self.recalls: list[float] = []
@@ -124,11 +134,12 @@ class ProximityIndex:
         if isinstance(state, np.ndarray):
             return _whole_codes(normalise(state[self.nodes.row[first:last]]))
         assert self._embedding is not None
-        vectors = np.asarray(self._embedding(self.nodes.texts(first, last)))
-        if vectors.ndim != 2 or len(vectors) != last - first or not np.isfinite(vectors).all():
+        vectors = to_numpy(self._embedding(self.nodes.texts(first, last)))
+        fits = vectors.ndim == 2 and len(vectors) == last - first and vectors.dtype.kind in "fiu"
+        if not fits or not np.isfinite(vectors).all():
             raise DataError(
-                f"the embedding gave an array of shape {vectors.shape} for {last - first} "
-                "observations; expected one row of finite numbers for each"
+                f"the embedding gave an array of shape {vectors.shape} and type {vectors.dtype} "
+                f"for {last - first} observations; expected one row of finite numbers for each"
             )
         return _whole_codes(normalise(vectors))
 
@@ -144,6 +155,13 @@ class ProximityIndex:
         index = _approximate(vectors)
         self.recalls.append(_recall(index, vectors, k))
         return index
+
+
+def check_top_k(top_k: int | None) -> None:
+    """Raise ConfigError for what is no number of neighbours."""
+    fits = isinstance(top_k, (int, np.integer)) and not isinstance(top_k, bool) and top_k >= 1
+    if top_k is not None and not fits:
+        raise ConfigError(f"top_k is {top_k!r}; expected at least 1, or None for all candidates")
 
 
 def _found(index: Any, queries: Vectors, k: int, first: int, start: int) -> Found:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.aggregation import soft_baselines
+from proxmo.credit.aggregation import check_aggregation, soft_baselines
+from proxmo.credit.embeddings import check_embedding
 from proxmo.credit.explain import neighbour_list
-from proxmo.credit.proximity import ProximityIndex
+from proxmo.credit.proximity import ProximityIndex, check_top_k
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import (
@@ -56,7 +57,12 @@ def proxmo(
         exclude: steps left out of the baseline: "none" (the paper's), "self", "episode".
         top_k: most neighbours per state; None takes all (see ProximityIndex).
     """
+    # All of them, also those of a part that is off: a slip would show only when it is on.
+    check_modulation(alpha, beta)
+    check_aggregation(tau, exclude)
     check_choice("scope", scope, ("group", "batch"))
+    check_embedding(embedding)
+    check_top_k(top_k)
     episode = relative_to_group(
         rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale
     )
@@ -116,14 +122,19 @@ def modulation_weight(
     Raises:
         ConfigError: alpha or beta out of range.
     """
-    if not alpha > 0:
-        raise ConfigError(f"alpha is {alpha}; expected a number above 0")
-    if not 0 <= beta < 2:
-        raise ConfigError(f"beta is {beta}; expected a number from 0 to below 2")
+    check_modulation(alpha, beta)
     rarity = np.where(success, 1.0 - rate, rate) ** alpha
     # sigmoid(x) - 1/2 = tanh(x / 2) / 2, which keeps its digits at small x.
     size = np.tanh(rarity / 2) / (2 * np.tanh(0.5))
     return 1.0 + beta * np.where(success, size, -size)
+
+
+def check_modulation(alpha: float, beta: float) -> None:
+    """Raise ConfigError for an alpha or a beta out of range."""
+    if not alpha > 0:
+        raise ConfigError(f"alpha is {alpha}; expected a number above 0")
+    if not 0 <= beta < 2:
+        raise ConfigError(f"beta is {beta}; expected a number from 0 to below 2")
 
 
 def _modulation_diagnostics(weight: Floats) -> dict[str, float]:

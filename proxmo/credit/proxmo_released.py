@@ -14,7 +14,7 @@ from proxmo.credit.aggregation import soft_baselines
 from proxmo.credit.embeddings import Embedding, dense, inverse_document_frequency, normalise
 from proxmo.credit.explain import neighbour_list
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.credit.proxmo import modulation_weight
+from proxmo.credit.proxmo import check_modulation, modulation_weight
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import group_mean
@@ -43,6 +43,7 @@ def proxmo_released(
         omega: weight of the step part.
         modulation: False leaves w at 1.
     """
+    check_modulation(alpha, beta)
     lengths = np.bincount(rows.episode, minlength=len(rows.episode_group)).astype(np.float64)
     mean = group_mean(rows.episode_return, rows.episode_group, lengths)
     steps = np.bincount(rows.group)

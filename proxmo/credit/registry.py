@@ -90,8 +90,13 @@ def find_method(name: str) -> Method:
 
     Raises:
         UnknownNameError: no such name, or no such callable in the module.
-        ConfigError: the module cannot be imported.
+        ConfigError: no string, or the module cannot be imported.
     """
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"credit method is {name!r}; expected a registered name or module:name "
+            "(@credit.method registers a function)"
+        )
     _load_own_methods()
     if name in _METHODS:
         return _METHODS[name]
@@ -105,7 +110,7 @@ def find_callable(reference: str, kind: str) -> Callable[..., Any]:
     module_name, _, attribute = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except (ImportError, SyntaxError, ValueError) as error:
+    except (ImportError, SyntaxError, TypeError, ValueError) as error:
         raise ConfigError(
             f"{kind} {reference!r}: cannot import {module_name!r} ({error}); expected module:name "
             "of a function on the Python path"
@@ -159,7 +164,7 @@ def _is_a(value: Any, hint: Any) -> bool:
     allowed = get_args(hint) or (hint,)
     if Any in allowed or not all(isinstance(one, type) for one in allowed):
         return True
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return bool in allowed
     if isinstance(value, numbers.Real) and float in allowed:
         return value == value

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,9 @@ def sort_rows(
             twice with different rewards or states.
         ConfigError: gamma outside [0, 1].
     """
-    if not isinstance(gamma, (int, float, np.floating)) or not 0.0 <= gamma <= 1.0:
+    if not isinstance(gamma, Real) or not 0.0 <= float(gamma) <= 1.0:
         raise ConfigError(f"gamma is {gamma!r}; expected a number from 0 to 1")
-    ids = {"group": _codes("group", group), "episode": _codes("episode", episode)}
+    ids = {"group": to_ids("group", group), "episode": to_ids("episode", episode)}
     given = {"step": step, "reward": reward, "success": success}
     numbers = {name: _numbers(name, values) for name, values in given.items()}
     states = to_states(state)
@@ -179,21 +180,12 @@ def to_states(state: Any) -> States:
     return texts
 
 
-def _numbers(name: str, values: Any) -> NDArray[Any]:
-    try:
-        array = to_numpy(values)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"{name} is no array ({error}); expected one number per step") from error
-    if array.ndim != 1 or array.dtype.kind not in "iufb":
-        raise DataError(
-            f"{name} is an array of shape {array.shape} and type {array.dtype}; "
-            "expected one number per step"
-        )
-    return array
+def to_ids(name: str, ids: Any) -> Ints:
+    """Integers from 0 on for hashable ids, equal exactly where the ids are.
 
-
-def _codes(name: str, ids: Any) -> Ints:
-    """Integers for hashable ids, equal exactly where the ids are."""
+    Raises:
+        DataError: ids that cannot be ids.
+    """
     if hasattr(ids, "detach") or (isinstance(ids, np.ndarray) and ids.dtype.kind in "iub"):
         return np.unique(_numbers(name, ids), return_inverse=True)[1].astype(np.int64)
     if isinstance(ids, np.ndarray):
@@ -206,6 +198,19 @@ def _codes(name: str, ids: Any) -> Ints:
     if odd is not None:
         raise DataError(f"{name} has an id {odd!r}, which equals nothing; expected hashable ids")
     return codes
+
+
+def _numbers(name: str, values: Any) -> NDArray[Any]:
+    try:
+        array = to_numpy(values)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"{name} is no array ({error}); expected one number per step") from error
+    if array.ndim != 1 or array.dtype.kind not in "iufb":
+        raise DataError(
+            f"{name} is an array of shape {array.shape} and type {array.dtype}; "
+            "expected one number per step"
+        )
+    return array
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:

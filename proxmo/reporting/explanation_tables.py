@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from proxmo.reporting.explanations import Overview, StepReport
+from proxmo.reporting.explained import Overview, StepReport
 from proxmo.reporting.formats import percent
 
 # Longest observation of a table; a step's own is shown whole.
@@ -103,6 +103,8 @@ def _step_facts(report: StepReport) -> dict[str, str]:
     }
     if report.baseline is not None:
         facts["baseline B"] = f"{report.baseline:.4f}"
+    if report.value is not None:
+        facts["value V"] = f"{report.value:.4f}"
     weighted = "" if report.modulation is None else f", modulated by {report.modulation:.4f}"
     return facts | {
         "A episode": f"{report.episode_advantage:+.4f}{weighted}",

@@ -16,7 +16,6 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from proxmo import credit
 from proxmo.config import Config
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, ProxmoError, UsageError
+from proxmo.reporting.explained import GroupLine, Overview, SimilarStep, StepLine, StepReport
 from proxmo.training.critic import needs_values
 from proxmo.training.prompt_embeddings import needs_policy
 from proxmo.training.request import credit_options
@@ -34,109 +34,6 @@ from proxmo.types import Outcome
 
 # Sums in another order, or by another version of FAISS, differ by less than this.
 _SAME = 1e-5
-
-
-@dataclass(frozen=True, slots=True)
-class StepLine:
-    """A step of an overview. `episode` is its place in the record of the iteration."""
-
-    episode: int
-    step: int
-    group: int
-    observation: str
-    action: str | None
-    step_return: float
-    step_advantage: float
-    advantage: float
-
-
-@dataclass(frozen=True, slots=True)
-class GroupLine:
-    """A group of an overview: the episodes of one task that were compared, and where they are.
-
-    `episodes`, `wins` and `steps` leave out the `errors` episodes that ended in an error. The
-    modulation is ProxMO's weight on the advantage of a won and of a lost episode of the group; None
-    where there is no such episode, or the method has no such weight.
-    """
-
-    group: int
-    task_id: str
-    task: str
-    episodes: int
-    wins: int
-    errors: int
-    steps: int
-    return_mean: float
-    modulation_won: float | None
-    modulation_lost: float | None
-    first_episode: int
-    last_episode: int
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """The credit of an iteration: diagnostics by name, groups, steps furthest from their baseline.
-
-    `notes` says what could not be computed anew, or came out otherwise.
-    """
-
-    iteration: int
-    method: str
-    options: dict[str, Any]
-    diagnostics: dict[str, float]
-    groups: tuple[GroupLine, ...]
-    largest: tuple[StepLine, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SimilarStep:
-    """A state behind a baseline: where it first occurs and what the steps from it had together."""
-
-    episode: int
-    step: int
-    similarity: float
-    weight: float
-    step_return: float
-    count: int
-    text: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class StepReport:
-    """The credit of one recorded step, taken apart.
-
-    The advantages are the recorded ones. `baseline` is None and `neighbours` empty where the method
-    compares no steps or could not be computed anew (`notes`). `by_method` has the advantage other
-    methods would have given with their default options, `left_out` why some have none.
-    """
-
-    iteration: int
-    method: str
-    options: dict[str, Any]
-    episode: int
-    step: int
-    group: int
-    task_id: str
-    task: str
-    outcome: str
-    observation: str
-    action: str | None
-    reward: float
-    episode_return: float
-    success_rate: float
-    group_size: int
-    step_return: float
-    baseline: float | None
-    episode_advantage: float
-    modulation: float | None
-    step_advantage: float
-    omega: float
-    advantage: float
-    neighbours: tuple[SimilarStep, ...]
-    by_method: dict[str, float]
-    left_out: dict[str, str]
-    notes: tuple[str, ...]
 
 
 class RecordedIteration:
@@ -217,6 +114,7 @@ class RecordedIteration:
             group_size=len(members),
             step_return=taken["step_return"],
             baseline=told.baseline if told else None,
+            value=taken.get("value"),
             episode_advantage=taken["episode_advantage"],
             modulation=told.modulation if told else None,
             step_advantage=taken["step_advantage"],
@@ -230,15 +128,19 @@ class RecordedIteration:
 
     def _recompute(self, config: Config) -> tuple[credit.Credit | None, list[str]]:
         """The credit with the run's own method, and what is not as recorded."""
+        columns = self._columns()
         try:
             self.options = credit_options(config)
             lost = "hidden states of the policy" if needs_policy(self.options) else None
-            lost = "values of the critic" if needs_values(self.method) else lost
+            if needs_values(self.method) and not self._has_values():
+                lost = "values of the critic"
             if lost:
                 return None, [f"the {lost} are not recorded: the numbers are those of the record"]
-            found = self._assign(self.method, self.options)
-        except ProxmoError as error:
-            return None, [f"cannot be computed anew, the numbers are those of the record: {error}"]
+            found = self._assign(self.method, columns, self.options)
+        except Exception as error:  # a method of the user's own may raise anything
+            return None, [
+                f"cannot be computed anew, the numbers are those of the record: {_reason(error)}"
+            ]
         recorded = self._recorded("advantage")
         off = float(np.abs(found.advantage - recorded).max(initial=0.0))
         if off <= _SAME * (1.0 + float(np.abs(recorded).max(initial=0.0))):
@@ -248,36 +150,49 @@ class RecordedIteration:
             "had other options then, or another version of proxmo"
         ]
 
-    def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
+    def _has_values(self) -> bool:
+        """Whether what the critic expected is recorded: only a run that has one does."""
+        return all("value" in self._step(row) for row in range(len(self.places)))
+
+    def _columns(self) -> dict[str, Any]:
+        """The rows of the credit, as `credit.assign` takes them."""
         played = [self.episodes[number] for number, _ in self.places]
         steps = [self._step(row) for row in range(len(self.places))]
-        return credit.assign(
-            method,
-            group=[one["group"] for one in played],
-            episode=[number for number, _ in self.places],
-            step=[step for _, step in self.places],
-            reward=np.array([one["reward"] for one in steps], np.float64),
-            success=[_won(one) for one in played],
-            state=[one["observation"] for one in steps],
-            **options,
-        )
+        return {
+            "group": [one["group"] for one in played],
+            "episode": [number for number, _ in self.places],
+            "step": [step for _, step in self.places],
+            "reward": np.array([one["reward"] for one in steps], np.float64),
+            "success": [_won(one) for one in played],
+            "state": [one["observation"] for one in steps],
+        }
+
+    def _assign(
+        self, method: str, columns: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> credit.Credit:
+        if needs_values(method):
+            options = {**options, "value": self._recorded("value")}
+        return credit.assign(method, **columns, **options)
 
     def _other_methods(
         self, row: int, methods: Iterable[str] | None
     ) -> tuple[dict[str, float], dict[str, str]]:
         found: dict[str, float] = {}
         left_out: dict[str, str] = {}
+        columns = self._columns()
         for name in credit.method_names() if methods is None else dict.fromkeys(methods):
             defaults = credit.method_options(name)
             needed = [one for one in defaults if defaults[one] is inspect.Parameter.empty]
+            if self._has_values():
+                needed = [one for one in needed if one != "value"]
             if needed:
-                left_out[name] = f"needs {', '.join(needed)}, which a run does not record"
+                left_out[name] = f"needs {', '.join(needed)}, which this run does not record"
                 continue
             try:
-                assigned = self._assign(name, {"gamma": self.options["gamma"]})
+                assigned = self._assign(name, columns, {"gamma": self.options["gamma"]})
                 found[name] = float(assigned.advantage[row])
-            except ProxmoError as error:
-                left_out[name] = str(error)
+            except Exception as error:  # as above; the other methods can still be told
+                left_out[name] = _reason(error)
         return found, left_out
 
     def _find(self, episode: int, step: int) -> int:
@@ -390,6 +305,10 @@ def read_iteration(run: Path, iteration: int | None = None) -> RecordedIteration
         return RecordedIteration(load_toml(run / "config.toml"), number, episodes)
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{paths[number]} is no record of episodes: {error!r}") from error
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, ProxmoError) else repr(error)
 
 
 def _won(episode: Mapping[str, Any]) -> bool:

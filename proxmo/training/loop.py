@@ -288,7 +288,7 @@ class Trainer:
             "time/iteration_s": ended - started,
             "speed/tokens_per_s": tokens / (ended - started),
         }
-        self.directory.record_iteration(self.iteration + 1, metrics, episodes, assigned)
+        self.directory.record_iteration(self.iteration + 1, metrics, episodes, assigned, values)
         self.listener.iteration(metrics, self.iteration + 1, config.optim.iterations)
         return metrics
 

@@ -20,7 +20,9 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from filelock import FileLock, Timeout
+from numpy.typing import NDArray
 
 from proxmo.config import Config
 from proxmo.config_loading import dump_toml
@@ -166,14 +168,22 @@ class RunDirectory:
                 path.unlink()
 
     def record_iteration(
-        self, iteration: int, metrics: dict[str, float], episodes: Sequence[Episode], credit: Credit
+        self,
+        iteration: int,
+        metrics: dict[str, float],
+        episodes: Sequence[Episode],
+        credit: Credit,
+        values: NDArray[np.float64] | None = None,
     ) -> None:
-        """Writes the episodes of an iteration with their credit, then its row of metrics."""
+        """Writes the episodes of an iteration with their credit, then its row of metrics.
+
+        `values` are the critic's (S,), of a run that has one.
+        """
         target = self.path / "episodes" / f"iteration_{iteration:06d}.jsonl.gz"
         partial = target.with_name(target.name + ".new")
         with self._writing():
             with gzip.open(partial, "wt", encoding="utf-8") as file:
-                for row in _episode_rows(episodes, credit):
+                for row in _episode_rows(episodes, credit, values):
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
             partial.replace(target)
             self.metrics.append(iteration, metrics)
@@ -245,7 +255,12 @@ class FollowedRun(RunDirectory):
         self._evaluations = [one for one in super().evaluations() if one[0] <= iteration]
 
     def record_iteration(
-        self, iteration: int, metrics: dict[str, float], episodes: Sequence[Episode], credit: Credit
+        self,
+        iteration: int,
+        metrics: dict[str, float],
+        episodes: Sequence[Episode],
+        credit: Credit,
+        values: NDArray[np.float64] | None = None,
     ) -> None:
         """Left to the first process."""
 
@@ -258,7 +273,9 @@ class FollowedRun(RunDirectory):
         return list(self._evaluations)
 
 
-def _episode_rows(episodes: Sequence[Episode], credit: Credit) -> list[dict[str, Any]]:
+def _episode_rows(
+    episodes: Sequence[Episode], credit: Credit, values: NDArray[np.float64] | None
+) -> list[dict[str, Any]]:
     """One JSON object per episode; the steps carry their credit, in `Batch.from_episodes` order."""
     rows, at = [], 0
     for episode in episodes:
@@ -280,6 +297,8 @@ def _episode_rows(episodes: Sequence[Episode], credit: Credit) -> list[dict[str,
                 entry["episode_advantage"] = float(credit.episode_advantage[at])
                 entry["step_advantage"] = float(credit.step_advantage[at])
                 entry["step_return"] = float(credit.step_return[at])
+                if values is not None:
+                    entry["value"] = float(values[at])
                 at += 1
             steps.append(entry)
         rows.append(

@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -27,6 +28,7 @@ ARCHIVE: Final = (
 )
 # URL -> size and SHA-256 of what came from there first: a later download must be the same.
 LOCK_FILE: Final = "archives.lock.json"
+_SHA256: Final = re.compile("[0-9a-fA-F]{64}")
 _ATTEMPTS: Final = 3
 _TIMEOUT_SECONDS: Final = 30
 _CHUNK: Final = 1 << 20
@@ -53,8 +55,11 @@ def fetch(
     Raises:
         DataNotFoundError: it cannot be reached or breaks off; another try goes on from there.
         GameFileError: what came is not what was expected.
-        InvalidOptionError: the address is not one.
+        InvalidOptionError: the address or the checksum is not one.
     """
+    if sha256 is not None and not _SHA256.fullmatch(sha256):
+        # Taken for a checksum it would fit no archive, and the one that is there be deleted.
+        raise InvalidOptionError(f"{quote(sha256)} is no SHA-256: 64 hexadecimal digits")
     address = urllib.parse.urlsplit(url)
     name = PurePosixPath(urllib.parse.unquote(address.path)).name
     if address.scheme not in ("https", "http") or not name:

@@ -16,7 +16,13 @@ from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
+from proxmo_envs.errors import (
+    InvalidActionError,
+    InvalidOptionError,
+    NoEpisodeError,
+    check_snapshot,
+    unknown,
+)
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_space import TextSpace
 
@@ -268,9 +274,10 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
     def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
         """Go back to a snapshot, also one of another environment; return observation and info.
 
-        Raises InvalidOptionError where this environment has an expert and the other one had none:
-        nobody has read what was said until then.
+        Raises InvalidOptionError for what is no snapshot of this world, and where this environment
+        has an expert and the other one had none: nobody has read what was said until then.
         """
+        check_snapshot(snapshot, Snapshot)
         if self._expert is not None:
             if snapshot.expert is None:
                 raise InvalidOptionError(

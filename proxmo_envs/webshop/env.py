@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
+from proxmo_envs.errors import (
+    InvalidActionError,
+    InvalidOptionError,
+    NoEpisodeError,
+    check_snapshot,
+    unknown,
+)
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_space import TextSpace
 from proxmo_envs.webshop.sources import Play, open_source
@@ -277,7 +283,11 @@ class WebShopEnv(gymnasium.Env[str, str]):
         return Snapshot(copy.deepcopy(self._now()))
 
     def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
-        """Go back to a snapshot, also one of another environment; return observation and info."""
+        """Go back to a snapshot, also one of another environment; return observation and info.
+
+        Raises InvalidOptionError for what is no snapshot of this world.
+        """
+        check_snapshot(snapshot, Snapshot)
         self._moment = moment = copy.deepcopy(snapshot.moment)
         return moment.observation, self._info(moment)
 

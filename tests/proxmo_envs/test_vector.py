@@ -138,6 +138,70 @@ def test_what_does_not_fit_the_games_is_one_clear_error(call: Any, error: type[E
         call(vector)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seed": 1.5},
+        {"seed": "ab"},
+        {"seed": -1},
+        {"seed": [0, -1]},
+        {"seed": [0, "x"]},
+        {"options": 3},
+        {"options": "ab"},
+    ],
+)
+def test_seeds_and_options_that_are_none_are_refused_before_any_game_is_reset(wrong: Any) -> None:
+    vector = make(2, render_mode="ansi")
+    vector.reset(seed=0)
+    vector.step(("look", "inventory"))
+    before = vector.render()
+    with pytest.raises(InvalidOptionError, match="seed|options"):
+        vector.reset(**wrong)
+    assert vector.render() == before
+
+
+def test_a_seed_may_be_a_number_or_an_array_of_numpy() -> None:
+    plain, numpy, array = make(2), make(2), make(2)
+    expected, _ = plain.reset(seed=3)
+    assert numpy.reset(seed=np.int64(3))[0] == expected
+    assert array.reset(seed=np.array([3, 4]))[0] == expected
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize(
+    "actions", [("look", "look", 3), ("look", "look", None), "abc", None, {"a": 1, "b": 2, "c": 3}]
+)
+def test_an_action_that_is_no_string_is_refused_before_any_game_has_stepped(
+    mode: str, actions: Any
+) -> None:
+    vector = make(3, autoreset_mode=mode, render_mode="ansi")
+    vector.reset(seed=0)
+    before = vector.render()
+    with pytest.raises(InvalidActionError, match="string"):
+        vector.step(actions)
+    assert vector.render() == before
+
+
+def test_the_action_that_is_ignored_after_an_end_may_be_anything() -> None:
+    vector = make(2, max_episode_steps=1)
+    vector.reset(seed=0)
+    vector.step(("look", "look"))
+    observations, *_ = vector.step((None, None))
+    assert all("Your task is to: " in text for text in observations)
+
+
+def test_a_game_that_has_ended_can_be_restored_where_the_caller_resets() -> None:
+    vector = make(2, max_episode_steps=2, autoreset_mode="Disabled")
+    vector.reset(seed=0)
+    snapshots = [env.snapshot() for env in vector.envs]
+    first, *_ = vector.step(("look", "inventory"))
+    vector.step(("inventory", "look"))
+    for env, snapshot in zip(vector.envs, snapshots, strict=True):
+        env.restore(snapshot)
+    again, *_ = vector.step(("look", "inventory"))
+    assert again == first
+
+
 def test_no_games_is_no_vector() -> None:
     for number in (0, "2", 2.5):
         with pytest.raises(InvalidOptionError, match="num_envs"):

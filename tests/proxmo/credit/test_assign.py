@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from proxmo import credit
-from proxmo.errors import ConfigError, DataError, UnknownNameError
+from proxmo.errors import ConfigError, DataError, UnknownNameError, UsageError
 from tests.proxmo.credit.batches import random_batch, reorder, single_steps
 
 METHODS = [name for name in credit.method_names() if name not in ("gae", "ppo")]
@@ -53,9 +53,38 @@ def test_a_bad_value_is_a_config_error_that_names_the_option(method, option, val
         credit.assign(method, **single_steps([0.0, 1.0]) | {option: value})
 
 
+@pytest.mark.parametrize(
+    ("method", "options", "wrong"),
+    [
+        ("proxmo", {"modulation": False}, {"alpha": -1}),
+        ("proxmo", {"modulation": False}, {"beta": 3}),
+        ("proxmo-released", {"modulation": False}, {"beta": 3}),
+        ("proxmo", {"aggregation": False}, {"tau": 0.0}),
+        ("proxmo", {"aggregation": False}, {"exclude": "others"}),
+        ("proxmo", {"aggregation": False}, {"top_k": 0}),
+        ("proxmo", {"aggregation": False}, {"embedding": "tf-idf"}),
+        ("proxmo", {"state": np.eye(2)}, {"embedding": "tf-idf"}),
+        ("gigpo", {"similarity": None}, {"matcher": "difflip"}),
+    ],
+)
+def test_a_bad_value_of_an_option_that_is_not_used_is_refused_too(method, options, wrong):
+    (name,) = wrong
+    with pytest.raises(UsageError, match=name):
+        credit.assign(method, **single_steps([0.0, 1.0]) | options | wrong)
+
+
+def test_an_embedding_that_is_not_used_is_not_loaded():
+    batch = single_steps([0.0, 1.0])
+    for name in ("sentence:no/such-model", "no_such_module:embed", "policy"):
+        credit.assign("gigpo", **batch, matcher=name)
+        credit.assign("proxmo", **batch, embedding=name, aggregation=False)
+
+
 def test_an_unknown_embedding_proposes_near_ones():
     with pytest.raises(UnknownNameError, match="did you mean tfidf"):
         credit.assign("proxmo", **single_steps([0.0, 1.0]), embedding="tf-idf")
+    with pytest.raises(UnknownNameError, match="unknown matcher 'difflip'; did you mean difflib"):
+        credit.assign("gigpo", **single_steps([0.0, 1.0]), matcher="difflip", similarity=0.9)
 
 
 def test_a_step_given_twice_with_different_rewards_is_refused():
@@ -93,6 +122,8 @@ def test_arrays_of_different_lengths_are_refused():
         ("step", [0, -1], r"step of row 1 is -1; expected a whole number"),
         ("step", [0.0, float("nan")], "step of row 1 is nan"),
         ("step", [0.0, 1e300], r"step of row 1 is 1e\+300"),
+        ("step", [0.0, 2.0**63], r"step of row 1 is 9\.22\d+e\+18; expected a whole number"),
+        ("step", np.array([0, 2**63], np.uint64), "step of row 1 is 9223372036854775808"),
         ("step", [0, None], "step is an array of shape .2,. and type object"),
         ("step", [[0], [0, 1]], "step is no array .*; expected one number per step"),
         ("reward", [0.0, float("inf")], "reward of row 1 is inf; expected a finite number"),
@@ -123,7 +154,7 @@ def test_a_success_that_is_taken_back_is_refused():
 def test_whole_numbers_of_any_type_count_steps():
     batch = single_steps([0.0, 1.0], episode=[0, 0], success=[True, True])
     expected = credit.assign("grpo", **batch | {"step": [1, 0]}).step_return
-    for dtype in ("float32", "uint8", "bool"):
+    for dtype in ("float16", "float32", "uint8", "bool"):
         steps = np.array([1, 0], dtype)
         found = credit.assign("grpo", **batch | {"step": steps}).step_return
         np.testing.assert_array_equal(found, expected)
@@ -174,6 +205,19 @@ def test_states_are_taken_in_the_order_in_which_they_come():
 def test_a_value_that_is_not_one_finite_number_per_step_is_refused(value, text):
     with pytest.raises(DataError, match=text):
         credit.assign("gae", **single_steps([0.0, 1.0]), value=value)
+
+
+@pytest.mark.parametrize("method", [None, 3, len])
+def test_a_method_that_is_no_name_is_refused(method):
+    with pytest.raises(ConfigError, match="credit method is .*; expected a registered name"):
+        credit.assign(method, **single_steps([0.0, 1.0]))
+
+
+def test_numbers_and_flags_of_numpy_are_taken_as_options():
+    batch = single_steps([0.0, 1.0])
+    plain = credit.assign("proxmo", **batch, gamma=1, modulation=False)
+    numpy = credit.assign("proxmo", **batch, gamma=np.int64(1), modulation=np.False_)
+    np.testing.assert_array_equal(plain.advantage, numpy.advantage)
 
 
 def test_a_limit_on_neighbours_may_be_a_number_of_numpy():

@@ -105,6 +105,14 @@ def test_gae_sums_discounted_errors_of_the_value():
     np.testing.assert_allclose(white, [-np.sqrt(0.5), np.sqrt(0.5)], atol=1e-5)
 
 
+def test_gae_discounts_across_a_gap_by_its_width_as_the_return_does():
+    # With lambda 1 the values between cancel: A_t = G_t - V_t.
+    value = np.array([0.2, 0.3, 0.4])
+    batch = single_steps([0.0] * 3, episode=[0] * 3, step=[0, 2, 5], reward=np.array([0.0, 0, 1]))
+    out = credit.assign("gae", **batch, value=value, lam=1.0, whiten=False)
+    np.testing.assert_allclose(out.advantage, out.step_return - value)
+
+
 def test_gae_says_what_it_misses():
     with pytest.raises(ConfigError, match="needs the option 'value'"):
         advantage("gae", [0.0, 1.0])

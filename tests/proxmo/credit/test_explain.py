@@ -52,6 +52,17 @@ def test_gigpo_explains_a_step_by_its_step_group():
     assert told.baseline == 0.5
 
 
+def test_gigpo_says_how_similar_the_states_of_a_step_group_are():
+    # 9 of 10 characters are shared.
+    batch = single_steps([1.0, 0.0, 0.0], state=["abcdefghij", "abcdefghiX", "abcdefghij"])
+    told = credit.assign("gigpo", **batch, similarity=0.9).explain(0)
+    assert [one.similarity for one in told.neighbours] == [1.0, 0.9, 1.0]
+    # (3, 4) against (4, 3): cosine 24/25.
+    batch = single_steps([1.0, 0.0, 0.0], state=np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 1.0]]))
+    told = credit.assign("gigpo", **batch, similarity=0.9, matcher="tfidf").explain(1)
+    assert [one.similarity for one in told.neighbours] == pytest.approx([0.96, 1.0])
+
+
 def test_methods_without_a_step_baseline_have_no_neighbours():
     told = credit.assign("grpo", **single_steps([1.0, 0.0], state=None)).explain(0)
     assert told.neighbours == () and told.baseline is None and told.text is None
@@ -69,5 +80,6 @@ def test_rows_are_those_of_the_caller():
     out = credit.assign("proxmo", **batch)
     assert [out.explain(row).text for row in range(3)] == ["a", "b", "c"]
     assert {one.row for one in out.explain(1).neighbours} == {0, 1}
-    with pytest.raises(IndexError, match="row 3 of 3"):
-        out.explain(3)
+    for wrong in (3, -1, 1.0, "first", None):
+        with pytest.raises(IndexError, match="row is .*; expected one of the 3 rows"):
+            out.explain(wrong)

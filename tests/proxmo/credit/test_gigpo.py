@@ -5,6 +5,7 @@ import pytest
 
 from proxmo import credit
 from proxmo.credit import matching
+from proxmo.errors import ConfigError
 from tests.proxmo.credit.batches import single_steps
 
 
@@ -67,6 +68,12 @@ def test_similarity_may_be_the_cosine_of_embeddings():
     np.testing.assert_allclose(found, [0.5, -0.5, 0.0])
     found = step_advantage([1.0, 0.0, 0.0], state, similarity=0.6, **options)
     np.testing.assert_allclose(found, [2 / 3, -1 / 3, -1 / 3])
+
+
+def test_a_matcher_of_texts_refuses_embeddings_and_says_what_to_do():
+    with pytest.raises(ConfigError, match="matcher is 'difflib', which compares texts.*'policy'"):
+        step_advantage([1.0, 0.0], np.eye(2), similarity=0.9)
+    assert step_advantage([1.0, 0.0], np.ones((2, 2)), similarity=0.9, matcher="policy").any()
 
 
 def test_quick_bounds_do_not_change_which_texts_are_alike(monkeypatch):

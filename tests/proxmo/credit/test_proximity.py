@@ -1,5 +1,6 @@
 """The proximity index: neighbours by FAISS."""
 
+import functools
 import sys
 
 import numpy as np
@@ -9,7 +10,7 @@ from proxmo import credit
 from proxmo.credit import proximity
 from proxmo.credit.aggregation import soft_baselines
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.errors import MissingDependencyError
+from proxmo.errors import ConfigError, DataError, MissingDependencyError
 from tests.proxmo.credit.batches import single_steps
 
 ONE_POOL = np.zeros(200, np.int64)
@@ -107,6 +108,53 @@ def test_the_index_serves_without_a_method():
     np.testing.assert_allclose(found.value, [3.0, 1.0], atol=1e-6)
     # 1 / (9/16 + 1/16)
     np.testing.assert_allclose(found.neighbours, [1.6, 1.6], atol=1e-6)
+
+
+@pytest.mark.parametrize("pool", [[7, 7, 2], list("aab"), np.array([2**62, 2**62, 0])])
+def test_a_pool_is_any_id_in_any_form(pool):
+    state = ["shelf 1", "shelf 2", "shelf 1"]
+    torch = pytest.importorskip("torch")
+    expected = [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]]
+    kinds = [pool, np.array(pool)]
+    if not isinstance(pool[0], str):
+        kinds.append(torch.tensor(pool))
+    for kind in kinds:
+        nodes = ProximityIndex(state, kind).nodes
+        met = {nodes.row[one]: set() for one in range(3)}
+        for found in ProximityIndex(state, kind).search():
+            for query, ids in zip(found.query, found.ids, strict=True):
+                met[nodes.row[query]] |= set(nodes.row[ids])
+        assert sorted([one, other] for one in met for other in met[one]) == expected
+
+
+def test_not_one_pool_for_each_state_is_one_clear_error():
+    with pytest.raises(DataError, match="pool 2, state 3"):
+        ProximityIndex(["a", "b", "c"], [0, 0])
+    with pytest.raises(DataError, match=r"pool is an array of shape \(2, 1\)"):
+        ProximityIndex(["a", "b"], np.zeros((2, 1), int))
+    for top_k in (0, 1.5, True, "2"):
+        with pytest.raises(ConfigError, match="top_k is"):
+            ProximityIndex(["a"], [0], top_k=top_k)
+    for name in (None, 3):
+        with pytest.raises(ConfigError, match="embedding is"):
+            ProximityIndex(["a"], [0], embedding=name)
+
+
+def test_an_embedding_may_give_tensors():
+    torch = pytest.importorskip("torch")
+    for options in ({"requires_grad": True}, {"dtype": torch.bfloat16}, {"dtype": torch.int64}):
+        embed = functools.partial(lambda how, texts: torch.ones(len(texts), 2, **how), options)
+        (found,) = ProximityIndex(["a", "b"], [0, 0], embedding=embed).search()
+        np.testing.assert_allclose(found.similarity, np.ones((2, 2)), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrong", [[["x"], ["y"]], [[1j], [2j]], [[True], [False]], [1.0, 2.0], [[np.nan], [1.0]], None]
+)
+def test_an_embedding_that_gives_no_vectors_is_one_clear_error(wrong):
+    index = ProximityIndex(["a", "b"], [0, 0], embedding=lambda texts: wrong)
+    with pytest.raises(DataError, match="the embedding gave an array of shape .* and type"):
+        list(index.search())
 
 
 def test_the_number_of_threads_is_left_as_it_was(vectors):

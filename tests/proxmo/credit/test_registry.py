@@ -83,6 +83,8 @@ def test_a_module_that_is_no_python_is_one_clear_line(tmp_path, monkeypatch):
 def test_a_reference_that_leads_nowhere_says_where_it_stopped():
     with pytest.raises(ConfigError, match="cannot import 'no_such_module'"):
         credit.assign("no_such_module:method", **BATCH)
+    with pytest.raises(ConfigError, match=r"cannot import '\.relative'"):
+        credit.assign(".relative:method", **BATCH)
     with pytest.raises(UnknownNameError, match="did you mean last_step_only"):
         credit.assign(f"{__name__}:last_step", **BATCH)
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from proxmo import credit
 from proxmo.config import Config, CreditConfig
+from proxmo.training.critic import needs_values
 from proxmo.training.request import credit_options
 from proxmo.training.run_directory import RunDirectory
 from proxmo.types import Batch, Episode, Outcome, Step
@@ -37,6 +40,9 @@ def record(path: Path, config: Config, iterations: int = 1) -> Path:
     """A run directory as the trainer leaves one."""
     episodes = [episode(member, *one) for member, one in enumerate(PLAYED)]
     batch = Batch.from_episodes(episodes)
+    options, values = options_of(config), None
+    if needs_values(config.credit.method):
+        values = options["value"] = np.linspace(0.0, 1.0, len(batch))
     with RunDirectory(path, config, resume=False) as directory:
         directory.create()
         found = credit.assign(
@@ -47,10 +53,10 @@ def record(path: Path, config: Config, iterations: int = 1) -> Path:
             reward=batch.reward,
             success=batch.success,
             state=batch.states,
-            **options_of(config),
+            **options,
         )
         for number in range(1, iterations + 1):
-            directory.record_iteration(number, {}, episodes, found)
+            directory.record_iteration(number, {}, episodes, found, values)
     return path
 
 

@@ -52,7 +52,7 @@ def test_other_methods_are_compared_where_the_record_has_what_they_need(run):
     # GRPO: (1 - 0.45) / 0.7778 of the returns 1 and -0.1.
     assert report.by_method["grpo"] == pytest.approx(np.sqrt(0.5), abs=1e-5)
     assert set(report.by_method) | {"gae", "ppo"} == set(credit.method_names())
-    assert report.left_out["gae"] == "needs value, which a run does not record"
+    assert report.left_out["gae"] == "needs value, which this run does not record"
     few = read_iteration(run).explain(0, 1, ["rloo"])
     assert few.by_method == {"rloo": pytest.approx(1.1)} and few.left_out == {}
 
@@ -106,6 +106,18 @@ def test_what_cannot_be_computed_anew_is_told_from_the_record(method, options, w
     assert read_iteration(path).overview().diagnostics == {}
 
 
+def test_a_method_of_ones_own_that_fails_is_named_and_not_the_record(run, tmp_path, monkeypatch):
+    (tmp_path / "my_failing.py").write_text("def method(rows):\n    return {}['gone']\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    report = read_iteration(run).explain(0, 1, ["my_failing:method", "rloo"])
+    assert report.left_out == {"my_failing:method": "KeyError('gone')"}
+    assert report.by_method == {"rloo": pytest.approx(1.1)}
+    path = record(tmp_path / "run", with_credit("proxmo"))
+    (path / "config.toml").write_text(dump_toml(with_credit("my_failing:method")))
+    (note,) = read_iteration(path).notes
+    assert "cannot be computed anew" in note and "KeyError('gone')" in note
+
+
 @pytest.mark.parametrize(
     ("place", "text"),
     [
@@ -143,6 +155,20 @@ def test_a_method_without_neighbours_is_explained_too(tmp_path):
     report = read_iteration(record(tmp_path / "run", with_credit("grpo"))).explain(0, 0)
     assert report.neighbours == () and report.baseline is None and report.notes == ()
     assert report.step_advantage == 0.0 and report.advantage == report.episode_advantage
+
+
+@pytest.mark.parametrize("method", ["ppo", "gae"])
+def test_a_run_with_a_critic_is_computed_anew_with_its_values(method, tmp_path):
+    recorded = read_iteration(record(tmp_path / "run", with_credit(method, lam=0.5)))
+    report = recorded.explain(2, 1)
+    assert report.notes == () and report.left_out == {}
+    assert report.options == {"gamma": 0.95, "lam": 0.5}
+    # Step 1 of the third episode is row 3 of the 7 that got credit.
+    assert report.value == pytest.approx(3 / 6)
+    assert set(report.by_method) == set(credit.method_names())
+    assert report.by_method["ppo"] == report.by_method["gae"] != report.advantage
+    assert "credit/step_variance" in recorded.overview().diagnostics
+    json.dumps([asdict(report), asdict(recorded.overview())])
 
 
 def test_an_iteration_of_errors_only_has_an_empty_overview(run):

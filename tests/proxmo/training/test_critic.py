@@ -11,6 +11,7 @@ import pytest
 
 from proxmo import credit
 from proxmo.config import CreditConfig, OptimConfig
+from proxmo.reporting.explanations import read_iteration
 from proxmo.training.critic import Critic, needs_values
 from proxmo.types import Batch, Step
 from tests.fakes import counter_config, tiny_model, tiny_tokenizer
@@ -89,6 +90,8 @@ def test_ppo_trains_resumes_to_the_bit_and_reports_its_values(model: Path, tmp_p
     assert_same_run(tmp_path / "whole", tmp_path / "parts", iteration=4)
     found = rows(tmp_path / "whole")
     assert found[0]["value/mean"] == 0.0 and any(row["value/mean"] != 0.0 for row in found)
+    explained = read_iteration(tmp_path / "whole")
+    assert explained.notes == () and explained.explain(0, 0).value is not None
 
 
 def test_a_method_without_values_has_no_head(model: Path, tmp_path: Path):

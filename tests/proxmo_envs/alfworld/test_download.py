@@ -147,9 +147,13 @@ def test_another_archive_at_the_same_address_is_refused(
 
 def test_a_checksum_that_is_given_must_hold(server: ArchiveServer, tmp_path: Path) -> None:
     with pytest.raises(GameFileError, match="expected was 0000"):
-        fetch(url_of(server), tmp_path, sha256="0000")
+        fetch(url_of(server), tmp_path, sha256="0" * 64)
     right = hashlib.sha256(server.content).hexdigest().upper()
-    assert fetch(url_of(server), tmp_path, sha256=right).exists()
+    archive = fetch(url_of(server), tmp_path, sha256=right)
+    for slip in ("", right[1:], f"{right}0", f"sha256:{right}", right.replace(right[0], "g")):
+        with pytest.raises(InvalidOptionError, match="is no SHA-256: 64 hexadecimal digits"):
+            fetch(url_of(server), tmp_path, sha256=slip)
+    assert archive.exists()
 
 
 def test_an_archive_that_is_not_there_is_one_clear_error(
