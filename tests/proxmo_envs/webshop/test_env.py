@@ -255,6 +255,7 @@ def test_manifests_tell_shops_and_profiles_apart() -> None:
         ({"num_prev_obs": -1}, "0 or more"),
         ({"num_prev_obs": 1.5}, "0 or more; got 1.5 and 0"),
         ({"num_prev_actions": "two"}, "0 or more; got 0 and 'two'"),
+        ({"show_attributes": "no"}, "show_attributes is a truth value .*, got 'no'"),
         ({"data": 5}, "data is a path, got 5"),
         ({"title_nouns": 5}, "title_nouns is a path, got 5"),
         ({"base_url": 5, "difficulty": None}, "base_url is an address like .*, got 5"),
@@ -343,6 +344,20 @@ def test_a_snapshot_can_be_restored_any_number_of_times() -> None:
     assert endings[0] == endings[1]
     other = WebShopEnv(**SMALL)
     assert other.restore(snapshot)[1]["task_id"] == endings[0][0][1]["task_id"]
+
+
+def test_a_snapshot_of_another_observation_mode_is_refused() -> None:
+    env, other = WebShopEnv(**SMALL), WebShopEnv(**SMALL, observation_mode="html")
+    env.reset(seed=7)
+    with pytest.raises(InvalidOptionError, match="observation_mode='text', this one has 'html'"):
+        other.restore(env.snapshot())
+
+
+def test_a_history_without_end_is_as_long_as_the_episode() -> None:
+    env, plain = make(num_prev_obs=10**30), make()
+    first, _ = env.reset(seed=7)
+    plain.reset(seed=7)
+    assert env.step("search[lamp]")[0] == f"{first} [SEP] {plain.step('search[lamp]')[0]}"
 
 
 def test_a_deep_copy_is_an_environment_of_its_own_in_the_same_shop() -> None:
