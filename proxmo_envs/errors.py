@@ -38,6 +38,10 @@ class ServerError(ProxmoEnvError):
     """The server that an environment plays on does not answer, or refuses."""
 
 
+class ShopFullError(ServerError):
+    """The server has no room for one more episode."""
+
+
 class DataNotFoundError(ProxmoEnvError):
     """A data directory or file does not exist."""
 

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 
 from proxmo_envs.arguments import Kinds, check_expert, check_flag, check_snapshot, reset_option
-from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
+from proxmo_envs.errors import (
+    InvalidActionError,
+    InvalidOptionError,
+    NoEpisodeError,
+    ShopFullError,
+    unknown,
+)
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_space import TextSpace
 from proxmo_envs.webshop.sources import Play, open_source
@@ -192,7 +198,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         Raises InvalidOptionError, UnknownTaskError and, with `base_url`, ServerError.
         """
         super().reset(seed=seed)
-        play = self._source.start(self._choose(options))
+        play = self._start(self._choose(options))
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
         expert = _make_expert() if self._with_expert else None
@@ -209,6 +215,14 @@ class WebShopEnv(gymnasium.Env[str, str]):
             return self._ids[int(self.np_random.integers(len(self._ids)))]
         name, value = chosen
         return str(value) if name == "task_id" else int(value)
+
+    def _start(self, task: str | int) -> Play:
+        """Start an episode; where a server has no room for it, the present one makes some."""
+        try:
+            return self._source.start(task)
+        except ShopFullError:
+            self.close()
+            return self._source.start(task)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one action; raises InvalidActionError for anything but a string."""
