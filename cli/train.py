@@ -22,6 +22,7 @@ from proxmo.reporting.listener import Listener
 
 from .display import progress, show
 from .failures import DONE, INCOMPLETE, debug_option
+from .ranges import FloatRange
 from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ _CHANGEABLE = (
 @click.option("--iterations", type=int, metavar="N", help="Training iterations.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FloatRange(min=0, min_open=True),
     metavar="M",
     help="Save and stop after so many minutes.",
 )

@@ -36,6 +36,7 @@ def test_what_makes_no_sense_is_a_usage_error(proxmo):
         ("--workers", "0"),
         ("--sessions", "0"),
         ("--idle", "0"),
+        ("--idle", "nan"),
         ("--profile", "fair"),
         ("--goals", "mine"),
     ):
