@@ -14,7 +14,7 @@ def test_a_taken_port_is_one_line(proxmo):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = proxmo("webshop", "serve", "--difficulty", "tiny", "--port", port)
-    assert done.code == 1 and "in use" in done.error_line
+    assert done.code == 1 and "in use; name another host or port" in done.error_line
     gc.collect()
 
 
