@@ -7,7 +7,7 @@ answer between processes, so N games simply take turns; what is saved against gy
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import gymnasium
@@ -72,13 +72,15 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
     ) -> tuple[Texts, Infos]:
         """Start a game in each place, or where `options["reset_mask"]` is True.
 
-        An int as seed gives game i the seed `seed + i`. Raises ValueError where seeds, options or
-        mask are not one for each game, and what the `reset` of a game raises.
+        An int as seed gives game i the seed `seed + i`. Raises InvalidOptionError where seeds or
+        options are no sequence, ValueError where they or the mask are not one for each game, and
+        what the `reset` of a game raises.
         """
         seeds: Sequence[int | None]
         if seed is None or isinstance(seed, int):
             seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
         else:
+            self._check_each("seed", seed)
             seeds = seed
         mask: Any = np.ones(self.num_envs, dtype=bool)
         each: Sequence[Mapping[str, Any] | None]
@@ -87,6 +89,7 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
             mask = np.asarray(shared.pop("reset_mask", mask))
             each = [shared] * self.num_envs
         else:
+            self._check_each("options", options)
             each = options
         fits = mask.shape == (self.num_envs,) and len(seeds) == len(each) == self.num_envs
         if mask.dtype != bool or not fits:
@@ -98,6 +101,14 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
         for i in np.flatnonzero(mask).tolist():
             infos[i] = self._reset_one(i, seed=seeds[i], options=each[i])
         return tuple(self._observations), _columns(infos)
+
+    def _check_each(self, name: str, values: object) -> None:
+        """Refuse what is no sequence with one value for each game; a text is one value."""
+        if isinstance(values, str | Mapping) or not isinstance(values, Sized):
+            raise InvalidOptionError(
+                f"{name} is a sequence with one for each of the {self.num_envs} games, got "
+                f"{values!r:.100}"
+            )
 
     def _reset_one(self, i: int, **arguments: Any) -> Infos:
         info: Infos
@@ -111,9 +122,11 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
     ) -> tuple[Texts, np.ndarray, np.ndarray, np.ndarray, Infos]:
         """Carry out one command a game: observations, rewards, terminated, truncated, infos.
 
-        Raises ValueError for another number of actions, InvalidActionError for one that is no
-        string, and NoEpisodeError for a game that has to be reset first.
+        Raises InvalidOptionError for what is no sequence, ValueError for another number of actions,
+        InvalidActionError for one that is no string, and NoEpisodeError for a game that has to be
+        reset first.
         """
+        self._check_each("actions", actions)
         if len(actions) != self.num_envs:
             raise ValueError(
                 f"{self.num_envs} games need {self.num_envs} actions, {len(actions)} came"
@@ -147,7 +160,7 @@ class TextVectorEnv(VectorEnv[Texts, Sequence[str], np.ndarray]):
 
 
 def _check_count(name: str, number: object) -> None:
-    if not isinstance(number, int | np.integer) or number < 1:
+    if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
         raise InvalidOptionError(f"{name} is a number from 1 on, not {number!r}")
 
 
