@@ -31,6 +31,11 @@ from webshop_server.textforms import MODES, with_history
 if TYPE_CHECKING:
     from proxmo_envs.webshop.expert import ShopExpert
 
+# How each profile shares out the goals, for a message.
+_SPLITS = {
+    "clean": "goals that no purchase meets are left out, all those of a product are in one split",
+    "original": "the first 500 are for test, the next 1,000 for validation",
+}
 _OPTIONS: Kinds = {"task_id": (str, "a string"), "goal_index": (Integral, "a whole number")}
 
 
@@ -160,8 +165,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
         self._ids = self._source.ids(split)
         if not self._ids:
             raise InvalidOptionError(
-                f"split {split!r} of {data or 'bundled'!r} has no {goals} goals; in the profile "
-                "'original' the first 500 are for test, the next 1,000 for validation"
+                f"split {split!r} of {base_url or data or 'bundled'!r} has no {goals} goals; "
+                f"in the profile {profile!r} {_SPLITS[profile]}"
             )
         self.split = split
         self.observation_mode = observation_mode

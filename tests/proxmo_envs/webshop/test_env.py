@@ -29,6 +29,7 @@ from proxmo_envs.errors import (
     UnknownTaskError,
 )
 from proxmo_envs.webshop.env import WebShopEnv
+from tests.webshop_server.rows import row, wish, write
 from webshop_server import bundled
 
 SMALL = {"difficulty": "small"}
@@ -271,9 +272,19 @@ def test_a_split_without_goals_is_one_clear_error() -> None:
         WebShopEnv(profile="original", **SMALL)
 
 
-def test_missing_data_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFoundError, match="nowhere"):
-        WebShopEnv(tmp_path / "nowhere")
+def test_what_a_split_without_goals_is_told_fits_its_profile(tmp_path: Path) -> None:
+    unmeetable = row(customization_options={"pack": [{"value": "Buy Now"}]})
+    data = write(tmp_path / "raw", [unmeetable], {"B000000001": wish("soft wool")})
+    with pytest.raises(InvalidOptionError, match="profile 'clean' goals that no"):
+        WebShopEnv(data)
+    with pytest.raises(InvalidOptionError, match="profile 'original' the first 500 are for test"):
+        WebShopEnv(data, profile="original")
+
+
+@pytest.mark.parametrize("name", ["nowhere", "x" * 5000])
+def test_missing_data_is_one_clear_error(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DataNotFoundError, match=f"no catalogue at {tmp_path}/{name[:20]}"):
+        WebShopEnv(tmp_path / name)
 
 
 @pytest.mark.parametrize(
