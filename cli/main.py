@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 import click
 
@@ -63,6 +64,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    # What the terminal has no letters for is shown by number, and does not end the program.
+    for stream, errors in (
+        (sys.stdin, "replace"),
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+    ):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=errors)
     # For methods and environments of one's own, `module:name`: last, so that it hides nothing.
     sys.path.append(os.getcwd())
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))

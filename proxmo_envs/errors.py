@@ -38,6 +38,10 @@ class ServerError(ProxmoEnvError):
     """The server that an environment plays on does not answer, or refuses."""
 
 
+class ShopFullError(ServerError):
+    """The server has no room for one more episode."""
+
+
 class DataNotFoundError(ProxmoEnvError):
     """A data directory or file does not exist."""
 
@@ -55,16 +59,6 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     listed = f"known: {', '.join(names[:_LISTED])}{more}."
     hint = f"did you mean {' or '.join(near)}?" if near else listed
     return f"unknown {kind} {quote(name)}; {hint}"
-
-
-def check_snapshot(snapshot: object, kind: type) -> None:
-    """Raise InvalidOptionError for what `snapshot()` of this world did not return."""
-    if not isinstance(snapshot, kind):
-        came = f"{type(snapshot).__module__}.{type(snapshot).__name__}"
-        raise InvalidOptionError(
-            f"restore takes what snapshot() of the same world returned ({kind.__module__}."
-            f"{kind.__name__}), got {came}"
-        )
 
 
 def unknown_env(env_id: str) -> str:

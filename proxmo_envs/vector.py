@@ -7,7 +7,7 @@ answer between processes, so N games simply take turns; what is saved against gy
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
 import gymnasium
@@ -178,7 +178,7 @@ def _as_list(name: str, single: str, values: object) -> list[Any]:
 
 
 def _check_count(name: str, number: object) -> None:
-    if not isinstance(number, int | np.integer) or number < 1:
+    if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
         raise InvalidOptionError(f"{name} is a number from 1 on, not {number!r}")
 
 

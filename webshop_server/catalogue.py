@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,9 @@ from .records import Product
 
 if TYPE_CHECKING:
     from .search.index import SearchIndex
+
+# What a message quotes of a path.
+_LONGEST = 200
 
 __all__ = ["Catalogue", "Entry", "Wish", "document", "open_shop_data"]
 
@@ -152,9 +156,10 @@ def open_shop_data(data: str | Path | None = None, *, difficulty: str = "default
     from .packed import is_packed
 
     path = Path(data)
-    if not path.exists():
+    # Not Path.exists, which raises for a name that is longer than a file's may be.
+    if not os.path.exists(path):
         raise CatalogueError(
-            f"no catalogue at {path}; expected 'bundled', a packed catalogue, or a directory with "
-            "the raw files of WebShop"
+            f"no catalogue at {str(path)[:_LONGEST]}; expected 'bundled', a packed catalogue, or a "
+            "directory with the raw files of WebShop"
         )
     return Catalogue.open(path) if is_packed(path) else Catalogue.read(path)

@@ -51,7 +51,7 @@ def _instruction(page: Page) -> str:
 
 
 def _address(page: Page, **move: str) -> str:
-    return escape("/?" + urlencode({"session_id": page.session_id, **move}))
+    return escape("/?" + urlencode({"session_id": page.session_id, **move}, errors="surrogatepass"))
 
 
 def _button(page: Page, label: str, kind: str, **move: str) -> str:

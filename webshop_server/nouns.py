@@ -6,13 +6,13 @@ is no function word; tests/webshop_server/test_nouns.py measures how often the r
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from .errors import CatalogueError
+from .jsonstream import elements
 
 # (id of the product, its title) -> the nouns of the title, lower case, repeats kept.
 NounFinder = Callable[[str, str], Sequence[str]]
@@ -43,14 +43,17 @@ def rule(asin: str, title: str) -> Sequence[str]:
 def from_file(path: str | Path) -> NounFinder:
     """Use nouns that a tagger found: a JSON object of product ids and lists of their nouns.
 
-    Titles of products that the file does not know are left to the rule.
+    Titles of products that the file does not know are left to the rule. Raises `CatalogueError`,
+    which names the line.
     """
-    try:
-        known = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CatalogueError(f"file of nouns {path}: {error}") from error
-    if not isinstance(known, dict):
-        raise CatalogueError(f"file of nouns {path}: expected an object of ids and lists of words")
+    known: dict[str, list[str]] = {}
+    for asin, nouns, where in elements(Path(path), "{"):
+        if not isinstance(nouns, list) or not all(isinstance(noun, str) for noun in nouns):
+            raise CatalogueError(
+                f"{where} ({asin}): nouns of a title are {str(nouns)[:50]!r}; expected a list of "
+                "words"
+            )
+        known[asin] = nouns
 
     def find(asin: str, title: str) -> Sequence[str]:
         return known[asin] if asin in known else rule(asin, title)

@@ -2,8 +2,9 @@
 
 Its files, for N products:
 
-    meta.json         format, seed, manifest hash
+    meta.json         format, seed, manifest hash, checksums of the arrays, see `mapped`
     entries.jsonl     one line of JSON for each product, see `entries.encode`
+    lines.npy         (N,) uint32, checksum (CRC-32) of each line
     ends.npy          (N + 1,) where each line starts, and where the last one ends
     asins.npy         (N,) ids in catalogue order, UTF-8
     sorted.npy        (N,) int64, places of the products by ascending id
@@ -14,14 +15,14 @@ Its files, for N products:
 from __future__ import annotations
 
 import hashlib
-import json
 import mmap
 import shutil
+import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +31,12 @@ from .catalogue import Catalogue
 from .entries import Entry, decode, encode
 from .errors import CatalogueError
 from .goalrows import Kind, RowCollector
+from .mapped import open_array, read_header, save_array, write_header
 
 if TYPE_CHECKING:
     from .search.index import SearchIndex
 
-_FORMAT = 1
+_FORMAT = 2
 _META, _LINES, _SEARCH = "meta.json", "entries.jsonl", "search"
 _KINDS: tuple[Kind, ...] = ("synthetic", "human")
 # Decoded products kept by a process: some 10 MB.
@@ -43,8 +45,8 @@ _REPORT_EVERY = 10_000
 
 
 def is_packed(path: str | Path) -> bool:
-    """Say whether `path` is a packed catalogue."""
-    return (Path(path) / _META).is_file()
+    """Say whether `path` is a packed catalogue, or what is left of one."""
+    return any((Path(path) / name).is_file() for name in (_META, _LINES))
 
 
 def pack(
@@ -87,13 +89,14 @@ def _write(
     goals = [RowCollector(kind) for kind in _KINDS]
     digest = hashlib.sha256()
     asins: list[bytes] = []
-    ends = array("q", [0])
+    ends, checks = array("q", [0]), array("I")
     with (directory / _LINES).open("wb") as file:
         for entry in entries:
             line = encode(entry) + b"\n"
             file.write(line)
             digest.update(line)
             ends.append(ends[-1] + len(line))
+            checks.append(zlib.crc32(line))
             asins.append(entry.product.asin.encode())
             for collector in goals:
                 collector.add(entry)
@@ -102,18 +105,27 @@ def _write(
     if not asins:
         raise CatalogueError("there are no products to pack; expected at least one")
     ids = np.array(asins, dtype=np.bytes_)
-    np.save(directory / "ends.npy", np.array(ends))
-    np.save(directory / "asins.npy", ids)
-    np.save(directory / "sorted.npy", np.argsort(ids, kind="stable"))
+    arrays = {
+        "ends.npy": np.array(ends),
+        "lines.npy": np.array(checks, np.uint32),
+        "asins.npy": ids,
+        "sorted.npy": np.argsort(ids, kind="stable"),
+    }
+    checksums = {name: save_array(directory / name, held) for name, held in arrays.items()}
     progress("goals", len(asins))
     while goals:
         collector = goals.pop()
-        np.save(directory / f"goals-{collector.kind}.npy", collector.finish(seed))
+        name = _goals_file(collector.kind)
+        checksums[name] = save_array(directory / name, collector.finish(seed))
     meta = {"format": _FORMAT, "seed": seed, "manifest_hash": digest.hexdigest()}
-    (directory / _META).write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
+    write_header(directory / _META, {**meta, "checksums": checksums})
     catalogue = PackedCatalogue(directory)
     documents = _counted(catalogue.documents(), progress)
     SearchIndex.build(catalogue.asins, documents).save(directory / _SEARCH)
+
+
+def _goals_file(kind: Kind) -> str:
+    return f"goals-{kind}.npy"
 
 
 def _counted(documents: Iterable[str], progress: Callable[[str, int], None]) -> Iterator[str]:
@@ -130,22 +142,19 @@ class PackedCatalogue(Catalogue):
         """Map the files of `directory`; raises `CatalogueError` where they are not complete."""
         self.directory = Path(directory).resolve()
         try:
-            self._meta = json.loads((self.directory / _META).read_text(encoding="utf-8"))
-            if self._meta["format"] != _FORMAT:
-                raise CatalogueError(
-                    f"{self.directory} has format {self._meta['format']}, expected {_FORMAT}; "
-                    "pack it again with `proxmo data webshop`"
-                )
-            self.seed = self._meta["seed"]
-            self._ids = self._map("asins.npy")
-            self._sorted = self._map("sorted.npy")
-            self.entries = _Lines(self.directory / _LINES, self._map("ends.npy"))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, CatalogueError):
-                raise
-            raise CatalogueError(f"{self.directory} is no packed catalogue: {error}") from error
+            meta = read_header(self.directory / _META, _FORMAT)
+        except (OSError, ValueError) as error:
+            raise self._unreadable(error) from error
+        self.seed, self.manifest_hash = meta["seed"], meta["manifest_hash"]
+        self._checksums: dict[str, int] = meta["checksums"]
+        self._ids = self._map("asins.npy")
+        self._sorted = self._map("sorted.npy")
+        try:
+            lines = self.directory / _LINES
+            self.entries = _Lines(lines, self._map("ends.npy"), self._map("lines.npy"))
+        except OSError as error:
+            raise self._unreadable(error) from error
         self.asins = _Ids(self._ids)
-        self.manifest_hash = self._meta["manifest_hash"]
 
     def __reduce__(self) -> tuple[type[PackedCatalogue], tuple[Path]]:
         """Pickle the path; the other process maps the same memory."""
@@ -159,15 +168,19 @@ class PackedCatalogue(Catalogue):
 
     def goal_rows(self, kind: Kind) -> NDArray[np.void]:
         """Map the rows of all goals."""
-        return self._map(f"goals-{kind}.npy")
+        return self._map(_goals_file(kind))
 
-    def _map(self, name: str) -> NDArray:
+    def _map(self, name: str) -> NDArray[Any]:
         try:
-            return np.load(self.directory / name, mmap_mode="r")
+            return open_array(self.directory / name, self._checksums[name])
         except (OSError, ValueError) as error:
-            raise CatalogueError(
-                f"{self.directory} is no packed catalogue: {name}: {error}"
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> CatalogueError:
+        return CatalogueError(
+            f"{self.directory} is no packed catalogue: {error}; pack it again with "
+            "`proxmo data webshop`"
+        )
 
     def _find(self, asin: str) -> int | None:
         key = asin.encode("utf-8", "surrogatepass")
@@ -203,13 +216,16 @@ class _Ids(Sequence[str]):
 class _Lines(Sequence[Entry]):
     """The entries of a packed catalogue; those used last stay decoded."""
 
-    def __init__(self, path: Path, ends: NDArray[np.int64]) -> None:
+    def __init__(self, path: Path, ends: NDArray[np.int64], checks: NDArray[np.uint32]) -> None:
         size = path.stat().st_size
-        if not len(ends) or int(ends[-1]) != size:
-            raise CatalogueError(f"{path} holds {size} bytes, not as many as its index says")
+        if int(ends[-1]) != size:
+            raise CatalogueError(
+                f"{path} holds {size} bytes, expected {int(ends[-1])}; pack the catalogue again "
+                "with `proxmo data webshop`"
+            )
         with path.open("rb") as file:
             self._file = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._path, self._ends = path, ends
+        self._path, self._ends, self._checks = path, ends, checks
         self._decoded = lru_cache(maxsize=_KEPT)(self._decode)
 
     def __len__(self) -> int:
@@ -231,10 +247,9 @@ class _Lines(Sequence[Entry]):
 
     def _decode(self, index: int) -> Entry:
         line = self._file[self._ends[index] : self._ends[index + 1]]
-        try:
-            return decode(line)
-        except (ValueError, LookupError, TypeError) as error:
+        if zlib.crc32(line) != self._checks[index]:
             raise CatalogueError(
-                f"{self._path} line {index + 1} is damaged ({error}); pack the catalogue again "
-                "with `proxmo data webshop`"
-            ) from error
+                f"{self._path} line {index + 1} is damaged; pack the catalogue again with "
+                "`proxmo data webshop`"
+            )
+        return decode(line)

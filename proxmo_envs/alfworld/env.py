@@ -16,13 +16,8 @@ from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.errors import (
-    InvalidActionError,
-    InvalidOptionError,
-    NoEpisodeError,
-    check_snapshot,
-    unknown,
-)
+from proxmo_envs.arguments import Kinds, check_expert, check_flag, check_snapshot, reset_option
+from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_space import TextSpace
 
@@ -30,6 +25,7 @@ if TYPE_CHECKING:
     from proxmo_envs.alfworld.expert import SearchingExpert
 
 GrammarChoice = Literal["auto", "move", "put"]
+_OPTIONS: Kinds = {"task_id": (str, "a string"), "game_file": ((str, os.PathLike), "a path")}
 
 
 @dataclass(slots=True)
@@ -118,6 +114,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         """
         _check_grammar(grammar)
         _check_split(split)
+        check_flag("expert_action", expert_action)
         if render_mode not in (None, *self.metadata["render_modes"]):
             modes = self.metadata["render_modes"]
             raise InvalidOptionError(unknown("render_mode", render_mode, modes))
@@ -171,7 +168,7 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         Raises InvalidOptionError, UnknownTaskError, DataNotFoundError and GameFileError.
         """
         super().reset(seed=seed)
-        game = self._choose(options or {})
+        game = self._choose(options)
         world = World(Room(game, None if self.grammar == "auto" else self.grammar))
         self._moment = moment = _Moment(world, world.welcome())
         _judge(moment)
@@ -181,25 +178,13 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
     def _choose(self, options: object) -> Game:
         """Return the game that `options` name, or draw one."""
-        if not isinstance(options, Mapping):
-            came = type(options).__name__
-            raise InvalidOptionError(
-                f"reset options are a mapping such as {{'task_id': ID}}: {came}"
-            )
-        for name in options:
-            if name not in ("task_id", "game_file"):
-                raise InvalidOptionError(unknown("reset option", name, ("task_id", "game_file")))
-        if len(options) > 1:
-            raise InvalidOptionError("reset options: give task_id or game_file, not both")
-        for name, value in options.items():
-            if not isinstance(value, str | os.PathLike):
-                came = type(value).__name__
-                raise InvalidOptionError(f"reset option {name} is a string, got {came}")
-        if "game_file" in options:
-            return load_game_file(options["game_file"], self._source)
-        if "task_id" in options:
-            return self._source.game(str(options["task_id"]))
-        return self._source.game(self._ids[int(self.np_random.integers(len(self._ids)))])
+        chosen = reset_option(options, _OPTIONS)
+        if chosen is None:
+            return self._source.game(self._ids[int(self.np_random.integers(len(self._ids)))])
+        name, value = chosen
+        if name == "game_file":
+            return load_game_file(value, self._source)
+        return self._source.game(value)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one command; raises InvalidActionError for anything but a string."""
@@ -274,15 +259,12 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
     def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
         """Go back to a snapshot, also one of another environment; return observation and info.
 
-        Raises InvalidOptionError for what is no snapshot of this world, and where this environment
-        has an expert and the other one had none: nobody has read what was said until then.
+        Raises InvalidOptionError for what is no snapshot, and where this environment has an expert
+        and the other one had none.
         """
-        check_snapshot(snapshot, Snapshot)
+        snapshot = check_snapshot(snapshot, Snapshot)
+        check_expert(snapshot.expert, wanted=self._expert is not None)
         if self._expert is not None:
-            if snapshot.expert is None:
-                raise InvalidOptionError(
-                    "the snapshot is of an environment without expert_action=True, this one has it"
-                )
             self._expert = copy.deepcopy(snapshot.expert)
         moment = copy.deepcopy(snapshot.moment)
         self._moment = moment

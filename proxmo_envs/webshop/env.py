@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from proxmo_envs.arguments import Kinds, check_expert, check_flag, check_snapshot, reset_option
 from proxmo_envs.errors import (
     InvalidActionError,
     InvalidOptionError,
     NoEpisodeError,
-    check_snapshot,
+    ShopFullError,
     unknown,
 )
 from proxmo_envs.task import TaskSet
@@ -28,6 +30,13 @@ from webshop_server.textforms import MODES, with_history
 
 if TYPE_CHECKING:
     from proxmo_envs.webshop.expert import ShopExpert
+
+# How each profile shares out the goals, for a message.
+_SPLITS = {
+    "clean": "goals that no purchase meets are left out, all those of a product are in one split",
+    "original": "the first 500 are for test, the next 1,000 for validation",
+}
+_OPTIONS: Kinds = {"task_id": (str, "a string"), "goal_index": (Integral, "a whole number")}
 
 
 @dataclass(slots=True)
@@ -51,6 +60,7 @@ class Snapshot:
     """A moment of an episode, for search and branching; it can be restored any number of times."""
 
     moment: _Moment
+    observation_mode: str
 
 
 class WebShopEnv(gymnasium.Env[str, str]):
@@ -101,6 +111,9 @@ class WebShopEnv(gymnasium.Env[str, str]):
         `reset(options={"task_id": ...})` plays a given task, `{"goal_index": N}` the one with this
         number in the literature's order; without options the environment's own random generator
         draws a task of the split.
+        `gymnasium.make_vec("WebShop-v0", num_envs=N)` steps N shoppers in one call
+        (`TextVectorEnv`); `vectorization_mode="async"` uses processes and needs
+        `vector_kwargs={"shared_memory": False}`, as texts have no fixed size.
 
     Registered ids:
         WebShop-v0
@@ -126,7 +139,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
     ) -> None:
         """Open the shop; see the class for the arguments.
 
-        Raises DataNotFoundError and InvalidOptionError.
+        Raises DataNotFoundError, InvalidOptionError and, with `base_url`, ServerError.
         """
         for name, value, known in (
             ("observation_mode", observation_mode, MODES),
@@ -139,6 +152,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
                 "num_prev_obs and num_prev_actions are whole numbers, 0 or more; got "
                 f"{num_prev_obs!r:.50} and {num_prev_actions!r:.50}"
             )
+        check_flag("show_attributes", show_attributes)
+        check_flag("expert_action", expert_action)
         self._source = open_source(
             data,
             goals=goals,
@@ -151,15 +166,16 @@ class WebShopEnv(gymnasium.Env[str, str]):
         self._ids = self._source.ids(split)
         if not self._ids:
             raise InvalidOptionError(
-                f"split {split!r} of {data or 'bundled'!r} has no {goals} goals; in the profile "
-                "'original' the first 500 are for test, the next 1,000 for validation"
+                f"split {split!r} of {base_url or data or 'bundled'!r} has no {goals} goals; "
+                f"in the profile {profile!r} {_SPLITS[profile]}"
             )
         self.split = split
         self.observation_mode = observation_mode
         self.render_mode = render_mode
         self.observation_space = TextSpace()
         self.action_space: TextSpace = TextSpace()
-        self._memory = num_prev_obs, num_prev_actions
+        # A deque cannot be longer, and an episode never is.
+        self._memory = min(num_prev_obs, sys.maxsize), min(num_prev_actions, sys.maxsize)
         self._with_expert = expert_action
         self._moment: _Moment | None = None
 
@@ -188,7 +204,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         Raises InvalidOptionError, UnknownTaskError and, with `base_url`, ServerError.
         """
         super().reset(seed=seed)
-        play = self._source.start(self._choose(options or {}))
+        play = self._start(self._choose(options))
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
         expert = _make_expert() if self._with_expert else None
@@ -198,21 +214,21 @@ class WebShopEnv(gymnasium.Env[str, str]):
         self._source.release()
         return page, self._info(moment)
 
-    def _choose(self, options: Mapping[str, Any]) -> str | int:
+    def _choose(self, options: object) -> str | int:
         """Return the id or the number of the task that `options` name, or draw an id."""
-        kinds: dict[str, type] = {"task_id": str, "goal_index": Integral}
-        strange = sorted(set(options) - set(kinds))
-        if strange:
-            raise InvalidOptionError(unknown("reset option", strange[0], kinds))
-        if len(options) > 1:
-            raise InvalidOptionError("reset options: give task_id or goal_index, not both")
-        for name, value in options.items():
-            fits = isinstance(value, kinds[name]) and not isinstance(value, bool)
-            if not fits:
-                wanted = "a string" if name == "task_id" else "a whole number"
-                raise InvalidOptionError(f"reset option {name} is {wanted}, got {value!r:.100}")
-            return value if name == "task_id" else int(value)
-        return self._ids[int(self.np_random.integers(len(self._ids)))]
+        chosen = reset_option(options, _OPTIONS)
+        if chosen is None:
+            return self._ids[int(self.np_random.integers(len(self._ids)))]
+        name, value = chosen
+        return str(value) if name == "task_id" else int(value)
+
+    def _start(self, task: str | int) -> Play:
+        """Start an episode; where a server has no room for it, the present one makes some."""
+        try:
+            return self._source.start(task)
+        except ShopFullError:
+            self.close()
+            return self._source.start(task)
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Carry out one action; raises InvalidActionError for anything but a string."""
@@ -280,15 +296,26 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
         The step count of a wrapper is not part of it: deep-copy the wrapped environment for that.
         """
-        return Snapshot(copy.deepcopy(self._now()))
+        return Snapshot(copy.deepcopy(self._now()), self.observation_mode)
 
     def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
         """Go back to a snapshot, also one of another environment; return observation and info.
 
-        Raises InvalidOptionError for what is no snapshot of this world.
+        Raises InvalidOptionError for what is no snapshot, and where the other environment has
+        another observation mode or, unlike this one, no expert.
         """
-        check_snapshot(snapshot, Snapshot)
-        self._moment = moment = copy.deepcopy(snapshot.moment)
+        snapshot = check_snapshot(snapshot, Snapshot)
+        check_expert(snapshot.moment.expert, wanted=self._with_expert)
+        theirs, ours = snapshot.observation_mode, self.observation_mode
+        if theirs != ours:
+            raise InvalidOptionError(
+                f"the snapshot is of an environment with observation_mode={theirs!r}, this one has "
+                f"{ours!r}"
+            )
+        moment = copy.deepcopy(snapshot.moment)
+        if not self._with_expert:
+            moment.expert = None
+        self._moment = moment
         return moment.observation, self._info(moment)
 
 

@@ -10,14 +10,24 @@ from contextlib import suppress
 from typing import Any, overload
 from urllib.parse import quote
 
-from proxmo_envs.errors import InvalidOptionError, ServerError, UnknownTaskError, unknown
+from proxmo_envs.errors import (
+    InvalidOptionError,
+    ServerError,
+    ShopFullError,
+    UnknownTaskError,
+    unknown,
+)
 from proxmo_envs.webshop.connection import Connection
 from webshop_server.records import Reward
 from webshop_server.session import Outcome
 
 _IDS_A_PAGE = 1000
 # By the codes of the server's answers; the others are ServerErrors.
-_ERRORS = {"bad_request": InvalidOptionError, "unknown_task": UnknownTaskError}
+_ERRORS = {
+    "bad_request": InvalidOptionError,
+    "shop_full": ShopFullError,
+    "unknown_task": UnknownTaskError,
+}
 
 
 class RemoteShop:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import Outcome
 from tests.proxmo_envs.alfworld.small import kitchen, write_game
+from tests.webshop_server.rows import row, write
 
 Proxmo = Callable[..., Outcome]
 FIRST = "generated/train/tiny/000000"
@@ -96,6 +97,20 @@ def test_what_cannot_be_played_is_one_line(
 ) -> None:
     done = play("", *arguments)
     assert done.code in (1, 2) and complaint in done.error_line and done.out == ""
+
+
+def test_what_the_terminal_has_no_letters_for_is_shown_by_number(tmp_path: Path) -> None:
+    data = write(tmp_path / "raw", [row(name="Écharpe \ud800")])
+    done = subprocess.run(
+        [sys.executable, "-m", "proxmo_cli", "play", "--env", "WebShop-v0", "--data", data]
+        + ["--set", "profile=original", "--split", "test"],
+        input=b"search[scarf \xff]\n",
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8:strict"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "> search[scarf \ufffd]" in done.stdout.decode()
+    assert r"Écharpe \ud800 [SEP] $12.99" in done.stdout.decode()
 
 
 def test_at_a_terminal_tab_completes_what_can_be_done(repository: Path) -> None:

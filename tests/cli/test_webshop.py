@@ -14,7 +14,7 @@ def test_a_taken_port_is_one_line(proxmo):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = proxmo("webshop", "serve", "--difficulty", "tiny", "--port", port)
-    assert done.code == 1 and "in use" in done.error_line
+    assert done.code == 1 and "in use; name another host or port" in done.error_line
     gc.collect()
 
 
@@ -36,6 +36,7 @@ def test_what_makes_no_sense_is_a_usage_error(proxmo):
         ("--workers", "0"),
         ("--sessions", "0"),
         ("--idle", "0"),
+        ("--idle", "nan"),
         ("--profile", "fair"),
         ("--goals", "mine"),
     ):

@@ -124,6 +124,12 @@ def test_every_game_takes_options_of_its_own(tmp_path: Path) -> None:
     [
         (lambda v: v.step(("look",)), ValueError),
         (lambda v: v.step(("look", 3)), InvalidActionError),
+        (lambda v: v.step("no"), InvalidOptionError),
+        (lambda v: v.step(None), InvalidOptionError),
+        (lambda v: v.reset(seed=1.5), InvalidOptionError),
+        (lambda v: v.reset(seed={1: 2, 3: 4}), InvalidOptionError),
+        (lambda v: v.reset(options=5), InvalidOptionError),
+        (lambda v: v.reset(options="no"), InvalidOptionError),
         (lambda v: v.reset(seed=[1]), ValueError),
         (lambda v: v.reset(options=[{}]), ValueError),
         (lambda v: v.reset(options={"reset_mask": [1, 0]}), ValueError),
@@ -203,7 +209,7 @@ def test_a_game_that_has_ended_can_be_restored_where_the_caller_resets() -> None
 
 
 def test_no_games_is_no_vector() -> None:
-    for number in (0, "2", 2.5):
+    for number in (0, "2", 2.5, True):
         with pytest.raises(InvalidOptionError, match="num_envs"):
             make(number)
 

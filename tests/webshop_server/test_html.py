@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.webshop_server.recorded import CONFIGS, session, transcripts
+from tests.webshop_server.rows import row, write
 from tests.webshop_server.small import LAMP, shopper
 from webshop_server.session import Session
+from webshop_server.shop import Shop
 
 bs4 = pytest.importorskip("bs4", reason="needs beautifulsoup4")
 INVISIBLE = ("style", "script", "head", "title", "meta", "[document]")
@@ -99,3 +101,13 @@ def test_product_text_cannot_become_markup() -> None:
 def test_a_query_cannot_become_markup() -> None:
     html = shopper("original", 'search["><script>alert(1)</script>]').observe("html")
     assert "<script" not in html
+
+
+def test_half_characters_of_a_catalogue_have_a_page(tmp_path: Path) -> None:
+    half = "\ud800"
+    options = {half: [{"value": half}, {"value": "b"}]}
+    data = write(tmp_path / "raw", [row(name=half, customization_options=options)])
+    walker = Session(shop := Shop.open(data), shop.goals[0])
+    for action in ("search[scarf]", "click[b000000001]", f"click[{half}]", "click[buy now]"):
+        assert walker.act(action).valid
+        assert half in walker.observe("html")

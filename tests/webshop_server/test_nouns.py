@@ -29,11 +29,23 @@ def test_a_file_of_nouns_comes_before_the_rule(tmp_path: Path):
     assert list(find("B000000002", "Blue Scarf")) == ["blue", "scarf"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_broken_file_of_nouns_is_an_error(text: str, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "line 1 column 2: "),
+        ("[]", "line 1 column 1: expected '{'"),
+        (
+            '{\n"B000000001": "scarf"}',
+            "line 2 column 15 .B000000001.: nouns .* 'scarf'; expected a",
+        ),
+        ('{"B000000001": ["scarf", 5]}', "line 1 column 16 .B000000001.: nouns .* expected a list"),
+        ('{"B000000001": ' + "[" * 100_000, "line 1 column 16: too deeply nested"),
+    ],
+)
+def test_a_broken_file_of_nouns_is_an_error(text: str, complaint: str, tmp_path: Path):
     file = tmp_path / "nouns.json"
     file.write_text(text)
-    with pytest.raises(CatalogueError, match="file of nouns .*nouns.json: "):
+    with pytest.raises(CatalogueError, match=f"nouns.json {complaint}"):
         nouns.from_file(file)
 
 

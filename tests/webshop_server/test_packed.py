@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 from tests.webshop_server.rows import row, wish, write
 from webshop_server import packed as packing
 from webshop_server.bench import synthetic_documents, write_raw
-from webshop_server.catalogue import Catalogue
-from webshop_server.errors import CatalogueError, UnknownProductError
+from webshop_server.catalogue import Catalogue, open_shop_data
+from webshop_server.errors import CatalogueError, ShopError, UnknownProductError
 from webshop_server.goals import Goals, Kind
 from webshop_server.packed import is_packed, pack
 from webshop_server.raw import read_entries
@@ -128,38 +129,37 @@ def test_what_is_no_packed_catalogue_is_an_error(raw: Path, packed: Path, tmp_pa
     Catalogue.read(raw, limit=5).pack(tmp_path / "old")
     meta = tmp_path / "old" / "meta.json"
     meta.write_text(json.dumps(json.loads(meta.read_text()) | {"format": 0}))
-    with pytest.raises(CatalogueError, match="has format 0, expected 1; pack it again with"):
+    with pytest.raises(CatalogueError, match="has format 0, expected 2; pack it again with"):
         Catalogue.open(tmp_path / "old")
     meta.write_text("{}")
     with pytest.raises(CatalogueError, match="is no packed catalogue"):
         Catalogue.open(tmp_path / "old")
 
 
-def test_a_file_that_was_cut_off_is_an_error(raw: Path, tmp_path: Path):
-    Catalogue.read(raw, limit=5).pack(tmp_path / "p")
-    file = tmp_path / "p" / "entries.jsonl"
-    file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(CatalogueError, match="entries.jsonl holds .* not as many as its index"):
-        Catalogue.open(tmp_path / "p")
+def damaged(content: bytes) -> Iterator[bytes | None]:
+    """Yield what may have become of a file: gone, empty, cut off, longer, one bit changed."""
+    yield from (None, b"", content[:-1], content[: len(content) // 2], content + b"x")
+    for place in (0, 9, 66, 100, len(content) // 2, len(content) * 2 // 3, len(content) - 1):
+        at = min(place, len(content) - 1)
+        yield content[:at] + bytes([content[at] ^ 16]) + content[at + 1 :]
 
 
-def test_a_damaged_file_is_an_error_that_names_it(raw: Path, tmp_path: Path):
+def test_whatever_is_damaged_is_one_error_that_names_the_file(raw: Path, tmp_path: Path):
     Catalogue.read(raw, limit=5).pack(tmp_path / "p")
-    (tmp_path / "p" / "goals-human.npy").unlink()
-    rows = tmp_path / "p" / "goals-synthetic.npy"
-    rows.write_bytes(rows.read_bytes()[:-10])
-    lines = tmp_path / "p" / "entries.jsonl"
-    content = lines.read_bytes()
-    lines.write_bytes(b"\xff" * content.index(b"\n") + content[content.index(b"\n") :])
-    catalogue = Catalogue.open(tmp_path / "p")
-    for kind in ("human", "synthetic"):
-        with pytest.raises(CatalogueError, match=f"is no packed catalogue: goals-{kind}.npy: "):
-            catalogue.goal_rows(kind)
-    with pytest.raises(
-        CatalogueError, match="entries.jsonl line 1 is damaged .*pack the catalogue"
-    ):
-        catalogue[0]
-    assert catalogue[1].asin
+    for file in [path for path in (tmp_path / "p").rglob("*") if path.is_file()]:
+        content = file.read_bytes()
+        for wrong in damaged(content):
+            file.unlink()
+            if wrong is not None:
+                file.write_bytes(wrong)
+            with pytest.raises(ShopError, match=f"{file.name}.*`proxmo data webshop`"):
+                catalogue = open_shop_data(tmp_path / "p")
+                catalogue.search_index()
+                for kind in ("human", "synthetic"):
+                    catalogue.goal_rows(kind)
+                list(catalogue)
+            file.write_bytes(content)
+    assert list(open_shop_data(tmp_path / "p")) == list(Catalogue.read(raw, limit=5))
 
 
 def test_made_up_files_have_what_costs_time(raw: Path):

@@ -150,7 +150,10 @@ def _effect(outcome: Outcome) -> dict[str, Any]:
 
 def _body(known: set[str]) -> Mapping[str, Any]:
     """Return the JSON object of the request; an empty body is an empty object."""
-    body = request.get_json(force=True, silent=True) if request.get_data() else {}
+    try:
+        body = request.get_json(force=True, silent=True) if request.get_data() else {}
+    except RecursionError as error:
+        raise RequestError("the body is nested too deeply") from error
     if not isinstance(body, dict):
         raise RequestError("the body has to be a JSON object")
     strange = sorted(set(body) - known)

@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -100,6 +101,8 @@ def _run_waitress(
         )
     except ValueError as error:  # What waitress makes of a name that stands for no address.
         raise OSError(f"no address {_join(settings.host, settings.port)}: {error}") from error
+    except OSError as error:
+        raise _cannot_listen(settings, error) from error
     # As Ctrl-C does: the server ends its threads and returns.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # A name such as "localhost" may stand for two addresses.
@@ -116,10 +119,19 @@ def _run_gunicorn(
     except ImportError as error:  # Windows has no fork.
         raise OSError(f"several workers need gunicorn, which does not run here: {error}") from error
 
+    # gunicorn itself would try five times and log each.
+    bound = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((settings.host, settings.port))
+    except OSError as error:
+        bound.close()
+        raise _cannot_listen(settings, error) from error
+
     class Server(BaseApplication):
         def load_config(self) -> None:
             options = {
-                "bind": _join(settings.host, settings.port),
+                "bind": f"fd://{bound.detach()}",
                 "workers": settings.workers,
                 "worker_class": "gthread",
                 "threads": _THREADS,
@@ -135,6 +147,11 @@ def _run_gunicorn(
             return app
 
     Server().run()
+
+
+def _cannot_listen(settings: Settings, error: OSError) -> OSError:
+    address = _join(settings.host, settings.port)
+    return OSError(f"cannot listen at {address}: {error.strerror}; name another host or port")
 
 
 def _join(host: str, port: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from flask import Flask, Response, g, jsonify, render_template, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from webshop_server.app.api import make_api
 from webshop_server.app.desk import Desk
@@ -117,6 +117,11 @@ def _answer_errors(app: Flask, metrics: Metrics) -> None:
         if error.retry_after_s is not None:
             response.headers["Retry-After"] = str(error.retry_after_s)
         return response
+
+    @app.errorhandler(RequestEntityTooLarge)
+    def too_long(error: RequestEntityTooLarge) -> Response:
+        message = f"a request holds no more than {_LONGEST_BODY // 1024} kB"
+        return _explain(413, "request_entity_too_large", message)
 
     @app.errorhandler(HTTPException)
     def failed(error: HTTPException) -> Response:

@@ -29,7 +29,7 @@ from proxmo_envs.errors import (
     UnknownTaskError,
 )
 from proxmo_envs.webshop.env import WebShopEnv
-from tests.webshop_server.rows import row, write
+from tests.webshop_server.rows import row, wish, write
 from webshop_server import bundled
 
 SMALL = {"difficulty": "small"}
@@ -256,6 +256,7 @@ def test_manifests_tell_shops_and_profiles_apart() -> None:
         ({"num_prev_obs": -1}, "0 or more"),
         ({"num_prev_obs": 1.5}, "0 or more; got 1.5 and 0"),
         ({"num_prev_actions": "two"}, "0 or more; got 0 and 'two'"),
+        ({"show_attributes": "no"}, "show_attributes is a truth value .*, got 'no'"),
         ({"data": 5}, "data is a path, got 5"),
         ({"title_nouns": 5}, "title_nouns is a path, got 5"),
         ({"base_url": 5, "difficulty": None}, "base_url is an address like .*, got 5"),
@@ -280,9 +281,19 @@ def test_goals_of_people_without_their_file_are_one_clear_error(
         WebShopEnv(data, profile=profile, goals="human")
 
 
-def test_missing_data_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFoundError, match="nowhere"):
-        WebShopEnv(tmp_path / "nowhere")
+def test_what_a_split_without_goals_is_told_fits_its_profile(tmp_path: Path) -> None:
+    unmeetable = row(customization_options={"pack": [{"value": " "}]})
+    data = write(tmp_path / "raw", [unmeetable], {"B000000001": wish("soft wool")})
+    with pytest.raises(InvalidOptionError, match="profile 'clean' goals that no"):
+        WebShopEnv(data)
+    with pytest.raises(InvalidOptionError, match="profile 'original' the first 500 are for test"):
+        WebShopEnv(data, profile="original")
+
+
+@pytest.mark.parametrize("name", ["nowhere", "x" * 5000])
+def test_missing_data_is_one_clear_error(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DataNotFoundError, match=f"no catalogue at {tmp_path}/{name[:20]}"):
+        WebShopEnv(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -353,6 +364,20 @@ def test_a_snapshot_can_be_restored_any_number_of_times() -> None:
     assert endings[0] == endings[1]
     other = WebShopEnv(**SMALL)
     assert other.restore(snapshot)[1]["task_id"] == endings[0][0][1]["task_id"]
+
+
+def test_a_snapshot_of_another_observation_mode_is_refused() -> None:
+    env, other = WebShopEnv(**SMALL), WebShopEnv(**SMALL, observation_mode="html")
+    env.reset(seed=7)
+    with pytest.raises(InvalidOptionError, match="observation_mode='text', this one has 'html'"):
+        other.restore(env.snapshot())
+
+
+def test_a_history_without_end_is_as_long_as_the_episode() -> None:
+    env, plain = make(num_prev_obs=10**30), make()
+    first, _ = env.reset(seed=7)
+    plain.reset(seed=7)
+    assert env.step("search[lamp]")[0] == f"{first} [SEP] {plain.step('search[lamp]')[0]}"
 
 
 def test_a_deep_copy_is_an_environment_of_its_own_in_the_same_shop() -> None:

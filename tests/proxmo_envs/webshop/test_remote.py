@@ -94,6 +94,18 @@ def test_sessions_are_closed_with_reset_and_close(server):
     assert sessions.count() == before
 
 
+def test_as_many_environments_as_the_server_has_sessions_start_again_and_again(tmp_path: Path):
+    with served(Shop.open(difficulty="small"), tmp_path, Limits(sessions=2)) as (address, app):
+        envs = [WebShopEnv(base_url=address) for _ in range(2)]
+        for _ in range(3):
+            assert all(env.reset(seed=0)[1]["task_id"] for env in envs)
+        with pytest.raises(UnknownTaskError):
+            envs[0].reset(options={"task_id": "synthetic/x"})
+        assert app.extensions["webshop"].sessions.count() == 2
+        for env in envs:
+            env.close()
+
+
 def test_a_snapshot_is_a_session_of_its_own(server):
     remote, _ = pair(server)
     env = remote.unwrapped

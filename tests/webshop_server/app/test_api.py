@@ -162,7 +162,11 @@ def test_a_bad_request_is_answered_by_what_came_and_what_was_expected(
 
 def test_broken_json_and_a_huge_body_are_refused(client):
     assert error(client.post("/api/sessions", data=b"{"))[2] == "the body has to be a JSON object"
-    assert error(client.post("/api/sessions", data=b"x" * 300_000))[0] == 413
+    deep = b'{"modes": ' + b"[" * 50_000
+    status, _, words = error(client.post("/api/sessions", data=deep))
+    assert (status, words) == (400, "the body is nested too deeply")
+    status, _, words = error(client.post("/api/sessions", data=b"x" * 300_000))
+    assert (status, words) == (413, "a request holds no more than 256 kB")
 
 
 @pytest.mark.parametrize(

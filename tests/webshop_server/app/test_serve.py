@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -85,6 +86,19 @@ def test_a_session_is_whole_whichever_worker_answers(workers, tmp_path):
         process.send_signal(signal.SIGINT)
         assert process.wait(_STARTS_IN_S) == 0
     assert not list(tmp_path.glob("proxmo-webshop-*"))
+
+
+def test_several_workers_say_in_one_line_that_they_cannot_listen():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = ("--difficulty", "tiny", "--workers", "2", "--port", str(port))
+        done = subprocess.run(
+            [sys.executable, "-m", "proxmo_cli", "webshop", "serve", *options],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    why = f"error: cannot listen at 127.0.0.1:{port}: Address already in use; name another host"
+    assert done.returncode == 1 and done.stderr == f"{why} or port\n"
 
 
 def test_300_abandoned_sessions_are_gone_after_the_idle_time(tmp_path):

@@ -1,0 +1,61 @@
+"""Checks of arguments that all environments take; what does not fit is an InvalidOptionError."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from proxmo_envs.errors import InvalidOptionError, unknown
+
+T = TypeVar("T")
+
+# What the value of a reset option has to be: its type, and how a message calls that.
+Kinds = Mapping[str, tuple[type | tuple[type, ...], str]]
+
+
+def reset_option(options: object, kinds: Kinds) -> tuple[str, Any] | None:
+    """Return name and value of the one option that `reset` was given; None where it was none."""
+    if options is None:
+        return None
+    if not isinstance(options, Mapping):
+        raise InvalidOptionError(
+            f"reset options are a mapping such as {{'task_id': ID}}, got {options!r:.100}"
+        )
+    for name in options:
+        if name not in kinds:
+            raise InvalidOptionError(unknown("reset option", name, kinds))
+    if len(options) > 1:
+        raise InvalidOptionError(f"reset options: give {' or '.join(kinds)}, not both")
+    for name, value in options.items():
+        kind, called = kinds[name]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise InvalidOptionError(f"reset option {name} is {called}, got {value!r:.100}")
+        return name, value
+    return None
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is no truth value: the text "no" would count as one that is true."""
+    if not isinstance(value, bool):
+        raise InvalidOptionError(
+            f"{name} is a truth value (in JSON true, false), got {value!r:.100}"
+        )
+
+
+def check_snapshot(snapshot: object, kind: type[T]) -> T:
+    """Return what came if it is a snapshot that an environment of this kind made."""
+    if not isinstance(snapshot, kind):
+        came = type(snapshot)
+        raise InvalidOptionError(
+            f"restore takes what snapshot() returned, a {kind.__module__}.{kind.__qualname__}; "
+            f"got a {came.__module__}.{came.__qualname__}"
+        )
+    return snapshot
+
+
+def check_expert(theirs: object, *, wanted: bool) -> None:
+    """Refuse a snapshot without expert where one is wanted: nobody has read what was said then."""
+    if wanted and theirs is None:
+        raise InvalidOptionError(
+            "the snapshot is of an environment without expert_action=True, this one has it"
+        )
