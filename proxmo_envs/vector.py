@@ -7,7 +7,7 @@ answer between processes, so N games simply take turns; what is saved against gy
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium

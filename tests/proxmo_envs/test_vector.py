@@ -124,8 +124,8 @@ def test_every_game_takes_options_of_its_own(tmp_path: Path) -> None:
     [
         (lambda v: v.step(("look",)), ValueError),
         (lambda v: v.step(("look", 3)), InvalidActionError),
-        (lambda v: v.step("no"), InvalidOptionError),
-        (lambda v: v.step(None), InvalidOptionError),
+        (lambda v: v.step("no"), InvalidActionError),
+        (lambda v: v.step(None), InvalidActionError),
         (lambda v: v.reset(seed=1.5), InvalidOptionError),
         (lambda v: v.reset(seed={1: 2, 3: 4}), InvalidOptionError),
         (lambda v: v.reset(options=5), InvalidOptionError),
