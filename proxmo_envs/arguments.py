@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import Any, TypeVar
+
+import gymnasium
 
 from proxmo_envs.errors import InvalidOptionError, unknown
 
@@ -32,6 +35,14 @@ def reset_option(options: object, kinds: Kinds) -> tuple[str, Any] | None:
             raise InvalidOptionError(f"reset option {name} is {called}, got {value!r:.100}")
         return name, value
     return None
+
+
+def check_names(world: type[gymnasium.Env[Any, Any]], given: Iterable[str]) -> None:
+    """Refuse names of arguments that neither an environment nor `gymnasium.make` has."""
+    known = {*signature(world).parameters, *signature(gymnasium.make).parameters}
+    for name in given:
+        if name not in known:
+            raise InvalidOptionError(unknown("argument", name, known - {"id", "kwargs"}))
 
 
 def check_flag(name: str, value: object) -> None:

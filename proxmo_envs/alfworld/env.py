@@ -16,7 +16,14 @@ from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.arguments import Kinds, check_expert, check_flag, check_snapshot, reset_option
+from proxmo_envs.arguments import (
+    Kinds,
+    check_expert,
+    check_flag,
+    check_names,
+    check_snapshot,
+    reset_option,
+)
 from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_space import TextSpace
@@ -137,9 +144,10 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         data: str | os.PathLike[str] | None = None,
         difficulty: str | None = None,
         grammar: GrammarChoice = "auto",
-        **_: Any,
+        **others: Any,
     ) -> TaskSet:
         """Return the tasks of a split; takes the arguments of the environment."""
+        check_names(cls, others)
         _check_split(split)
         source = open_source(data, difficulty)
 

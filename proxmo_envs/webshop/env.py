@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from proxmo_envs.arguments import Kinds, check_expert, check_flag, check_snapshot, reset_option
+from proxmo_envs.arguments import (
+    Kinds,
+    check_expert,
+    check_flag,
+    check_names,
+    check_snapshot,
+    reset_option,
+)
 from proxmo_envs.errors import (
     InvalidActionError,
     InvalidOptionError,
@@ -188,9 +195,10 @@ class WebShopEnv(gymnasium.Env[str, str]):
         goals: str = "synthetic",
         difficulty: str | None = None,
         base_url: str | None = None,
-        **_: Any,
+        **others: Any,
     ) -> TaskSet:
         """Return the tasks of a split; takes the arguments of the environment."""
+        check_names(cls, others)
         source = open_source(
             data, goals=goals, profile=profile, difficulty=difficulty, base_url=base_url
         )

@@ -71,3 +71,10 @@ def test_an_expert_is_not_started_in_the_middle_of_an_episode(world: type[Any]) 
 def test_a_text_is_no_truth_value(world: type[Any]) -> None:
     with pytest.raises(InvalidOptionError, match="expert_action is a truth value .*, got 'no'"):
         world(**WORLDS[world], expert_action="no")
+
+
+@every_world
+def test_a_set_of_tasks_is_not_of_an_argument_with_a_slip(world: type[Any]) -> None:
+    with pytest.raises(InvalidOptionError, match="argument 'dificulty'; did you mean difficulty"):
+        world.task_set("train", None, dificulty="small")
+    assert world.task_set("train", **WORLDS[world], max_episode_steps=5, expert_action=True).ids
