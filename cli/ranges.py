@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -11,7 +12,7 @@ class Number(click.FloatRange):
     """A finite number in a range; click's own lets nan through, and inf where there is no end."""
 
     def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return the number."""
         number = float(super().convert(value, param, ctx))

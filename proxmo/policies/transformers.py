@@ -232,9 +232,11 @@ def _read_model(name: str, **options: Any) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local_files_only)
         if not tokenizer.encode("look", add_special_tokens=False):  # one is made from nothing, too
             raise DataError("its tokenizer has no tokens: the files of one are missing")
-        model, found = AutoModelForCausalLM.from_pretrained(
+        # Its annotations leave out the second of the pair.
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
             name, local_files_only=local_files_only, output_loading_info=True, **options
         )
+        model, found = loaded
         if found["missing_keys"]:  # transformers draws them at random, with a warning
             raise DataError(
                 f"{len(found['missing_keys'])} of its weights are missing, among them "
