@@ -230,9 +230,17 @@ def _read_model(name: str, **options: Any) -> tuple[Any, Any]:
 
     def read(*, local_files_only: bool) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local_files_only)
-        model = AutoModelForCausalLM.from_pretrained(
-            name, local_files_only=local_files_only, **options
+        if not tokenizer.encode("look", add_special_tokens=False):  # one is made from nothing, too
+            raise DataError("its tokenizer has no tokens: the files of one are missing")
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            name, local_files_only=local_files_only, output_loading_info=True, **options
         )
+        model, found = loaded
+        if found["missing_keys"]:  # transformers draws them at random, with a warning
+            raise DataError(
+                f"{len(found['missing_keys'])} of its weights are missing, among them "
+                f"{min(found['missing_keys'])}"
+            )
         return model, tokenizer
 
     try:
@@ -277,8 +285,10 @@ def load_model(
             f"no model can be loaded from {name!r}: expected a directory with config.json, weights "
             f"and tokenizer, or a Hugging Face hub id that is reachable or cached ({reason})"
         ) from cause
+    if tokenizer.eos_token_id is None:
+        tokenizer.eos_token_id = min(end_token_ids(model, tokenizer))
     if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
+        tokenizer.pad_token_id = tokenizer.eos_token_id
     rows = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > rows:
         raise DataError(

@@ -84,11 +84,10 @@ class Sampler:
 
         Raises:
             RolloutError: sampler and trainer do not have the same weights.
+            TrainingError: the trainer's are no numbers.
         """
         self.policy.weight_version = version
-        if self._remote is None:
-            return
-        if self.config.rollout.engine == "vllm-server":
+        if self._remote is not None and self.config.rollout.engine == "vllm-server":
             self._hand_over(self._remote, version)
         self.check(version, [self.policy.tokenizer.encode(_FIRST_PROBE)])
 
@@ -157,6 +156,9 @@ class Sampler:
             raise TrainingError(
                 f"after update {version} the model's log-probabilities are not finite: the update "
                 "has broken its weights; lower optim.lr (what was saved before is intact)"
+                if version
+                else "the log-probabilities of the model are not finite before any update: its "
+                "weights are broken, or too large for model.dtype"
             )
         gaps = [
             np.abs(row[: len(reply.ids)] - np.array(reply.logprobs))

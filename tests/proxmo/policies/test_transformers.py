@@ -268,6 +268,16 @@ def test_a_tokenizer_without_padding_pads_with_its_end_token(tmp_path: Path):
     assert tokenizer.pad_token_id == tokenizer.eos_token_id is not None
 
 
+def test_a_tokenizer_that_names_no_end_takes_that_of_the_model(tmp_path: Path):
+    save_tiny_model(tmp_path)
+    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    settings["pad_token"] = settings["eos_token"] = None
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    model, tokenizer = load_model(str(tmp_path), device="cpu")
+    end = model.generation_config.eos_token_id
+    assert tokenizer.pad_token_id == tokenizer.eos_token_id == end is not None
+
+
 def cut_weights(path: Path) -> None:
     weights = path / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:2000])
@@ -275,6 +285,19 @@ def cut_weights(path: Path) -> None:
 
 def remove_weights(path: Path) -> None:
     (path / "model.safetensors").unlink()
+
+
+def leave_weights_out(path: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(path / "model.safetensors")
+    del weights["model.norm.weight"], weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+
+
+def remove_tokenizer(path: Path) -> None:
+    for file in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (path / file).unlink(missing_ok=True)
 
 
 def remove_configuration(path: Path) -> None:
@@ -291,7 +314,15 @@ def name_unknown_architecture(path: Path) -> None:
 
 @pytest.mark.parametrize(
     "damage",
-    [cut_weights, remove_weights, remove_configuration, break_tokenizer, name_unknown_architecture],
+    [
+        cut_weights,
+        remove_weights,
+        leave_weights_out,
+        remove_configuration,
+        remove_tokenizer,
+        break_tokenizer,
+        name_unknown_architecture,
+    ],
 )
 def test_what_cannot_be_loaded_is_a_data_error_that_names_it(damage: Any, tmp_path: Path):
     save_tiny_model(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,17 @@ def test_a_sampler_that_keeps_the_old_weights_stops_the_run(
     with pytest.raises(RolloutError, match="after update 1 the sampler's log-probabilities differ"):
         run(with_engine(model), tmp_path / "run")
     assert started[0].calls[-1] == "close"
+
+
+def test_a_model_that_is_broken_from_the_start_is_told_as_that(model: Path, tmp_path: Path):
+    from safetensors.torch import load_file, save_file
+
+    broken = Path(shutil.copytree(model, tmp_path / "broken"))
+    weights = load_file(broken / "model.safetensors")
+    weights["model.norm.weight"][0] = float("nan")
+    save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(TrainingError, match="not finite before any update"):
+        run(counter_config(broken), tmp_path / "run")
 
 
 def test_a_wide_tolerance_lets_a_gap_pass_and_it_is_logged(
