@@ -13,6 +13,8 @@ import click
 from proxmo.config import EnvConfig
 from proxmo.errors import UsageError
 
+from .ranges import Number
+
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, Panel, Player
 
@@ -54,7 +56,7 @@ _FLAGS = (
     ),
     click.option(
         "--temperature",
-        type=click.FloatRange(min=0),
+        type=Number(min=0),
         metavar="T",
         help="Sampling temperature, 0 is greedy  [0.4, or as in training]",
     ),
@@ -74,21 +76,19 @@ _FLAGS = (
     click.option("--base-url", metavar="URL", help="Address of the API  [$OPENAI_BASE_URL]"),
     click.option(
         "--rate",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         metavar="N",
         help="Most requests per minute  [no limit]",
     ),
     click.option(
         "--timeout",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Number(min=0, min_open=True),
         metavar="S",
         help="Most seconds for one reply  [120]",
     ),
+    click.option("--price-in", type=Number(min=0), metavar="P", help="Per million tokens read."),
     click.option(
-        "--price-in", type=click.FloatRange(min=0), metavar="P", help="Per million tokens read."
-    ),
-    click.option(
-        "--price-out", type=click.FloatRange(min=0), metavar="P", help="Per million tokens written."
+        "--price-out", type=Number(min=0), metavar="P", help="Per million tokens written."
     ),
 )
 

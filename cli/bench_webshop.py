@@ -11,6 +11,7 @@ import click
 
 from .display import progress, show
 from .failures import DONE, FAILED, debug_option
+from .ranges import Number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,9 +26,7 @@ _ORIGINAL_PER_S = 61
 @click.option(
     "--sessions", type=click.IntRange(min=1), default=200, metavar="N", help="Shoppers  [200]"
 )
-@click.option(
-    "--seconds", type=click.FloatRange(min=1), default=60.0, metavar="S", help="Duration  [60]"
-)
+@click.option("--seconds", type=Number(min=1), default=60.0, metavar="S", help="Duration  [60]")
 @click.option(
     "--workers", type=click.IntRange(min=1), default=2, metavar="N", help="Processes  [2]"
 )

@@ -17,6 +17,7 @@ from proxmo.config_loading import load_toml, resolve
 from .display import progress, show
 from .failures import debug_option
 from .paths import absolute
+from .ranges import Number
 
 if TYPE_CHECKING:
     from proxmo.training.imitation import Imitated
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
 @click.option("--lost", is_flag=True, help="Imitate recorded episodes that were not won, too.")
 @click.option(
     "--noise",
-    type=click.FloatRange(0, 1),
+    type=Number(0, 1),
     default=0.1,
     metavar="P",
     help="Share of steps at which chance acts for the expert  [0.1]",
 )
 @click.option(
     "--epochs",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=1.0,
     metavar="N",
     help="Passes over the steps  [1]",
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--lr",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="LR",
     help="Learning rate  [1e-5; adapters 1e-4; tiny 1e-3]",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import shlex
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from proxmo.reporting.listener import Listener
 from .display import progress, show
 from .failures import DONE, INCOMPLETE, debug_option
 from .paths import absolute
+from .ranges import Number
 from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ _CHANGEABLE = (
 @click.option("--iterations", type=int, metavar="N", help="Training iterations.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     metavar="M",
     help="Save and stop after so many minutes.",
 )
@@ -120,8 +120,6 @@ def command(
     With --model the defaults are those of the paper (arXiv 2602.19225). Ctrl-C finishes the step,
     saves and prints the command that continues.
     """
-    if minutes is not None and not math.isfinite(minutes):
-        raise UsageError(f"--minutes is {minutes}; expected a number above 0")
     keys = _keys(flags)
     config = (
         resolve(presets, keys, assignments)

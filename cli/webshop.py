@@ -10,6 +10,7 @@ import click
 
 from .failures import debug_option
 from .lazy import CONTEXT
+from .ranges import Number
 
 _NEEDED = ("flask", "prometheus_client", "waitress")
 
@@ -65,7 +66,7 @@ def command() -> None:
 @click.option(
     "--idle",
     "idle_s",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=1800.0,
     metavar="S",
     help="Seconds without a request after which a session is gone  [1800]",

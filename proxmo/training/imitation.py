@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import proxmo_envs
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.parser import parse_action, spoken_thought
 from proxmo.agents.prompts import Cut, PromptBuilder
@@ -36,6 +35,7 @@ from proxmo.training.learner import Learner
 from proxmo.training.loss import LossTerms
 from proxmo.training.models import EMBEDDED, load_trained
 from proxmo.training.recorded import Moment, read_recordings, replay
+from proxmo.training.request import tasks_of
 from proxmo.training.tiny import TinyConfig, record_demonstrations, tiny_model_path
 from proxmo.types import Outcome, Step
 
@@ -219,8 +219,7 @@ def _check_expert(config: Config) -> None:
             f"{config.env.id} has no expert: it takes no argument expert_action; give recorded "
             "episodes with --from"
         ) from cause
-    world = config.env
-    tasks = proxmo_envs.task_set(world.id, world.split, world.data, **world.kwargs)
+    tasks = tasks_of(config.env, config.env.split)
     _, info = env.reset(options={"task_id": tasks.ids[0]})
     env.close()
     if info.get("expert_action") is None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-import proxmo_envs
 from proxmo import credit
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.prompts import PromptBuilder
@@ -34,7 +33,7 @@ from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model, load_trained
 from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
-from proxmo.training.request import check_request, credit_options
+from proxmo.training.request import check_request, credit_options, tasks_of
 from proxmo.training.rollouts import Rollouts
 from proxmo.training.run_directory import FollowedRun, RunDirectory
 from proxmo.training.sampler import PROBES, Sampler
@@ -97,9 +96,7 @@ class Trainer:
         check_request(config)
         self._credit_options = credit_options(config)
         self.pool = EnvPool(config.env)
-        self.tasks = proxmo_envs.task_set(
-            config.env.id, config.env.split, config.env.data, **config.env.kwargs
-        )
+        self.tasks = tasks_of(config.env, config.env.split)
         self.directory = (
             RunDirectory(out, config, resume=resume) if world.leads else FollowedRun(out, config)
         )

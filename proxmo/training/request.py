@@ -13,11 +13,12 @@ import numpy as np
 
 import proxmo_envs
 from proxmo import credit
-from proxmo.config import Config
+from proxmo.config import Config, EnvConfig
 from proxmo.errors import UsageError
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.critic import needs_values
 from proxmo.training.prompt_embeddings import needs_policy
+from proxmo_envs import TaskSet
 
 
 def check_request(config: Config) -> None:
@@ -33,12 +34,18 @@ def check_request(config: Config) -> None:
     with closing(EnvPool(config.env)) as pool:
         pool.give_back(pool.take())
     for split in (config.env.split, config.eval.split):
-        tasks = proxmo_envs.task_set(config.env.id, split, config.env.data, **config.env.kwargs)
-        if not len(tasks):
-            raise UsageError(
-                f"split {split!r} of {config.env.id} has no tasks; choose others with env.split "
-                "and eval.split, or another --data"
-            )
+        tasks_of(config.env, split)
+
+
+def tasks_of(env: EnvConfig, split: str) -> TaskSet:
+    """The tasks of a split, of which there is at least one; raises as `check_request` does."""
+    tasks = proxmo_envs.task_set(env.id, split, env.data, **env.kwargs)
+    if not len(tasks):
+        raise UsageError(
+            f"split {split!r} of {env.id} has no tasks; choose others with env.split and "
+            "eval.split, or another --data"
+        )
+    return tasks
 
 
 def credit_options(config: Config) -> dict[str, Any]:

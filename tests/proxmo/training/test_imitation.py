@@ -143,6 +143,12 @@ def test_a_world_without_an_expert_is_refused_with_the_way_out(config: Config, t
         fine_tune(alone, EXPERT, tmp_path / "out")
 
 
+def test_a_split_without_tasks_is_refused(config: Config, tmp_path: Path):
+    empty = replace(config, env=EnvConfig(id=COUNTER, kwargs={"tasks": 0}))
+    with pytest.raises(UsageError, match="'train' of .* has no tasks"):
+        fine_tune(empty, EXPERT, tmp_path / "out")
+
+
 THOUGHT = "<think>5 > 4</think>"
 VIEW = View("to 5", (), 0, "now 4", ["up", "down"])
 
