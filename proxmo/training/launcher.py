@@ -53,8 +53,9 @@ class Processes:
             start_processes,
         )
 
-        # It tells in many lines what becomes one error here.
-        logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL + 1)
+        # They tell in many lines what becomes one error here.
+        for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         ranks = range(self.number)
         self._logs = tempfile.mkdtemp(prefix="proxmo-processes-")
         # They meet here. Of the launcher, so that no port can be taken in the meantime.

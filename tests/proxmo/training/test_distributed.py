@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
 import shutil
 import signal
@@ -278,13 +279,20 @@ def dies(directory: Path) -> None:
         world.gather(None)
 
 
-def test_one_that_dies_ends_all_and_is_named(tmp_path: Path):
+def test_one_that_dies_ends_all_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    # torch's loggers have a handler of their own.
+    monkeypatch.setattr(
+        logging.getLogger("torch.multiprocessing.spawn"), "handlers", [caplog.handler]
+    )
     with (
         pytest.raises(TrainingError, match=r"process 2 of 2 has failed: Signal 9 \(SIGKILL\)"),
         Processes(2, partial(dies, tmp_path)) as processes,
     ):
         processes.wait()
     assert {p.name for p in tmp_path.iterdir()} == {"0", "1"}
+    assert "Terminating process" not in caplog.text  # the error says it
     for pid in processes._context.pids().values():
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
