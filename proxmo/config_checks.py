@@ -81,6 +81,9 @@ def check_values(config: Config) -> None:
         value = _get(config, key)
         if value is not None and not value.strip():
             raise ConfigError(f"{key} is empty, expected a name; leave it out for the default")
+    for name in ("gamma", "omega"):
+        if name in config.credit.options:
+            raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
     if (config.rollout.engine == "vllm-server") != (config.rollout.engine_url is not None):
         raise ConfigError(
             f"rollout.engine is {config.rollout.engine!r} and rollout.engine_url "

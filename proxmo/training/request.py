@@ -52,7 +52,7 @@ def credit_options(config: Config) -> dict[str, Any]:
     """The options of the configured method, tried on two rows so that a mistake shows at once."""
     options = {"gamma": config.credit.gamma, **config.credit.options}
     if "omega" in credit.method_options(config.credit.method):
-        options.setdefault("omega", config.credit.omega)
+        options["omega"] = config.credit.omega
     tried = options | ({"value": np.zeros(2)} if needs_values(config.credit.method) else {})
     credit.assign(
         config.credit.method,

@@ -205,9 +205,11 @@ def test_a_wrong_type_names_key_value_and_what_was_expected(assignment: str, tex
         ("env.max_steps=0", "env.max_steps is 0"),
         ("env.id=' '", "env.id is empty"),
         ("model.device=gpu", "model.device is 'gpu', expected"),
+        ("credit.options.gamma=0.5", "credit.options.gamma has a key of its own: set credit.gamma"),
+        ("credit.options.omega=2", "credit.options.omega has a key of its own: set credit.omega"),
     ],
 )
-def test_a_value_out_of_range_names_key_value_and_range(assignment: str, text: str):
+def test_a_value_no_run_can_use_is_named_with_what_is_expected(assignment: str, text: str):
     assert text in message(assignment)
 
 
