@@ -31,7 +31,7 @@ def plan(config: Config, *, play: bool, processes: int = 1) -> list[str]:
         UsageError: the device is not there, or the model's context is too short.
     """
     gpus = _gpus(config.model.device)
-    model = find_architecture(config.model.name)
+    model = find_architecture(config.model.name, config.env.id)
     lines = [*_model(config, model), *_device(config, gpus)]
     if model is not None:
         # With vLLM in this process a GPU is meant, even if it is not in this machine.

@@ -81,19 +81,26 @@ def _qwen(vocabulary: int, hidden: int, layers: int, heads: int, kv: int, mlp: i
 
 # Models whose sizes are known here, so that a plan can be made before they are downloaded.
 KNOWN = {
-    # Its vocabulary is that of ALFWorld; other worlds need more or less.
-    "tiny": Architecture(665, 64, 3, 4, 2, 16, 192, True, 4096, qkv_bias=True),
     "qwen2.5-0.5b": _qwen(151936, 896, 24, 14, 2, 4864),
     "qwen2.5-1.5b": _qwen(151936, 1536, 28, 12, 2, 8960),
     "qwen2.5-7b": _qwen(152064, 3584, 28, 28, 4, 18944),
 }
 
+# Tokens of the embedded model: what is said in a world as its preset plays it. Elsewhere there are
+# at most as many as `TinyConfig.vocabulary` and its nine numbers.
+_VOCABULARIES = {"ALFWorld-v0": 665, "WebShop-v0": 852}
+_LARGEST_VOCABULARY = 1545
 
-def find_architecture(name: str) -> Architecture | None:
+
+def find_architecture(name: str, world: str) -> Architecture | None:
     """The sizes of a model by directory or hub id; None where they cannot be known from here.
 
-    Read from its config.json in the directory or the hub's cache, else from `KNOWN`.
+    Read from its config.json in the directory or the hub's cache, else from `KNOWN`. Those of the
+    embedded model depend on the world, an environment id.
     """
+    if name == "tiny":
+        vocabulary = _VOCABULARIES.get(world.rpartition(":")[2], _LARGEST_VOCABULARY)
+        return Architecture(vocabulary, 64, 3, 4, 2, 16, 192, True, 4096, qkv_bias=True)
     path = _config_file(name)
     if path is not None:
         return read_architecture(path)
@@ -130,8 +137,6 @@ def read_architecture(path: Path) -> Architecture | None:
 
 def _config_file(name: str) -> Path | None:
     """config.json of a model that is a directory or in the hub's cache."""
-    if name == "tiny":
-        return None
     if Path(name).is_dir():
         return Path(name) / "config.json"
     from huggingface_hub import try_to_load_from_cache

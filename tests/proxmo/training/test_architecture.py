@@ -39,7 +39,7 @@ def test_the_count_is_that_of_the_model(tmp_path: Path, family: str, changes: di
     with torch.device("meta"):
         model = getattr(transformers, f"{family}ForCausalLM")(config)
     config.save_pretrained(tmp_path)
-    found = find_architecture(str(tmp_path))
+    found = find_architecture(str(tmp_path), "ALFWorld-v0")
     assert found is not None
     assert found.parameters == sum(weight.numel() for weight in model.parameters())
 
@@ -50,7 +50,7 @@ def test_adapters_are_counted_as_peft_makes_them(tmp_path: Path):
     from proxmo.training.adapters import add_adapters
     from tests.fakes import tiny_model
 
-    found = find_architecture(str(save_tiny_model(tmp_path)))
+    found = find_architecture(str(save_tiny_model(tmp_path)), "ALFWorld-v0")
     assert found is not None
     model = add_adapters(tiny_model(), ModelConfig(lora_rank=4), seed=0)
     trained = sum(w.numel() for w in model.parameters() if w.requires_grad)
@@ -62,20 +62,24 @@ def test_the_qwen_models_have_the_parameters_their_publishers_name():
     assert KNOWN["qwen2.5-0.5b"].parameters == 494_032_768
     assert KNOWN["qwen2.5-1.5b"].parameters == 1_543_714_304
     assert KNOWN["qwen2.5-7b"].parameters == 7_615_616_512
-    assert find_architecture("Qwen/Qwen2.5-7B-Instruct") == KNOWN["qwen2.5-7b"]
+    assert find_architecture("Qwen/Qwen2.5-7B-Instruct", "ALFWorld-v0") == KNOWN["qwen2.5-7b"]
 
 
-def test_the_embedded_model_has_the_parameters_the_readme_names():
-    tiny = find_architecture("tiny")
-    assert tiny is not None and tiny.parameters == 190_848
+@pytest.mark.parametrize(
+    ("world", "parameters"),
+    [("ALFWorld-v0", 190_848), ("proxmo_envs:WebShop-v0", 202_816), ("Own-v0", 247_168)],
+)
+def test_the_embedded_model_has_the_parameters_the_docs_name(world: str, parameters: int):
+    tiny = find_architecture("tiny", world)
+    assert tiny is not None and tiny.parameters == parameters
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"model_type": "qwen2"}', '{"model_type": "rwkv"}'])
 def test_what_cannot_be_known_is_not_guessed(tmp_path: Path, content: str):
     (tmp_path / "config.json").write_text(content)
     assert read_architecture(tmp_path / "config.json") is None
-    assert find_architecture("some-org/some-model") is None
-    assert find_architecture("not a/valid/id") is None
+    assert find_architecture("some-org/some-model", "ALFWorld-v0") is None
+    assert find_architecture("not a/valid/id", "ALFWorld-v0") is None
 
 
 def test_a_model_that_shares_no_keys_between_heads_is_read(tmp_path: Path):

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 from proxmo.agents.prompts import PromptBuilder
+from proxmo.config import Config
 from proxmo.config_loading import resolve
 from proxmo.policies.transformers import load_model
+from proxmo.training.architecture import find_architecture
 from proxmo.training.sft import SftConfig
 from proxmo.training.tiny import (
     TinyConfig,
@@ -142,6 +144,19 @@ def test_a_demonstrator_who_errs_is_imitated_in_what_was_possible(*, slips: bool
     # Half of the slips are actions of another place, which are not imitated.
     assert (0.4 < np.mean(imitated) < 0.8) if slips else np.mean(imitated) < 0.3
     assert all(shown.action in shown.view.admissible for shown, _ in pairs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", [PRESET, SHOP], ids=["household", "shop"])
+def test_the_vocabulary_of_a_world_has_the_size_that_plans_count_with(preset: Config):
+    world = preset.env.id
+    config = tiny_config(world)
+    # As `build_tiny` draws them.
+    drawn = np.random.default_rng([config.seed, 1])
+    shown = record_demonstrations(preset.env, config, preset.prompt.history, drawn, silent)
+    planned = find_architecture("tiny", world)
+    assert planned is not None
+    assert len(build_tokenizer(shown, preset.prompt, config)) == planned.vocabulary
 
 
 def test_the_shop_has_settings_of_its_own_and_other_worlds_the_common_ones():
