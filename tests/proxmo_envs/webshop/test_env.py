@@ -30,7 +30,7 @@ from proxmo_envs.errors import (
 )
 from proxmo_envs.webshop.env import WebShopEnv
 from tests.webshop_server.rows import row, wish, write
-from webshop_server import bundled
+from webshop_server import bundled, shop
 
 SMALL = {"difficulty": "small"}
 INFO = {
@@ -395,6 +395,9 @@ def test_a_deep_copy_is_an_environment_of_its_own_in_the_same_shop() -> None:
 
 
 def test_environments_with_the_same_arguments_share_one_shop() -> None:
+    # What earlier tests opened would decide which catalogues are still kept.
+    shop._open.cache_clear()
+    shop._stock.cache_clear()
     first: Any = WebShopEnv(**SMALL)
     second: Any = WebShopEnv(split="test", observation_mode="url", **SMALL)
     assert first._source.shop is second._source.shop
