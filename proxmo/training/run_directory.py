@@ -254,14 +254,7 @@ class FollowedRun(RunDirectory):
         """Takes note of the evaluations that stay, wherever the first process is in doing so."""
         self._evaluations = [one for one in super().evaluations() if one[0] <= iteration]
 
-    def record_iteration(
-        self,
-        iteration: int,
-        metrics: dict[str, float],
-        episodes: Sequence[Episode],
-        credit: Credit,
-        values: NDArray[np.float64] | None = None,
-    ) -> None:
+    def record_iteration(self, *_: Any, **__: Any) -> None:
         """Left to the first process."""
 
     def record_evaluation(self, iteration: int, evaluation: Evaluation) -> None:

@@ -148,15 +148,18 @@ def test_a_demonstrator_who_errs_is_imitated_in_what_was_possible(*, slips: bool
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", [PRESET, SHOP], ids=["household", "shop"])
-def test_the_vocabulary_of_a_world_has_the_size_that_plans_count_with(preset: Config):
+def test_the_model_of_a_world_has_the_size_that_plans_count_with(preset: Config):
     world = preset.env.id
     config = tiny_config(world)
     # As `build_tiny` draws them.
     drawn = np.random.default_rng([config.seed, 1])
     shown = record_demonstrations(preset.env, config, preset.prompt.history, drawn, silent)
+    tokenizer = build_tokenizer(shown, preset.prompt, config)
+    with torch.random.fork_rng(devices=[]):
+        made = new_model(tokenizer, config).num_parameters()
     planned = find_architecture("tiny", world)
     assert planned is not None
-    assert len(build_tokenizer(shown, preset.prompt, config)) == planned.vocabulary
+    assert (len(tokenizer), made) == (planned.vocabulary, planned.parameters)
 
 
 def test_the_shop_has_settings_of_its_own_and_other_worlds_the_common_ones():
