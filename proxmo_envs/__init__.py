@@ -12,17 +12,23 @@ from typing import Any
 import gymnasium
 from gymnasium.envs.registration import load_env_creator
 
+from proxmo_envs.alfworld.description import DESCRIPTION as _ALFWORLD
+from proxmo_envs.description import EnvDescription, describe, description_of
 from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, quote, unknown_env
 from proxmo_envs.task import Task, TaskSet
 from proxmo_envs.text_space import TextSpace
+from proxmo_envs.webshop.description import DESCRIPTION as _WEBSHOP
 
 __version__ = "0.1.0"
 __all__ = [
+    "EnvDescription",
     "InvalidOptionError",
     "ProxmoEnvError",
     "Task",
     "TaskSet",
     "TextSpace",
+    "describe",
+    "description_of",
     "task_set",
 ]
 
@@ -40,6 +46,8 @@ gymnasium.register(
     # As in the experiments with the original.
     max_episode_steps=15,
 )
+describe(_ALFWORLD)
+describe(_WEBSHOP)
 
 
 def task_set(env_id: str, split: str = "train", data: str | None = None, **kwargs: Any) -> TaskSet:

@@ -14,6 +14,7 @@ from importlib.resources import files
 from proxmo.agents.layouts import Layout
 from proxmo.agents.parser import BLANK, spoken_thought
 from proxmo.agents.views import Turn, View
+from proxmo_envs import description_of
 
 # Past steps a prompt may show; no world lets an episode last that long.
 WHOLE_EPISODE = 1_000
@@ -37,10 +38,9 @@ _NO_ACTION = "(none: the reply held no action)"
 
 @cache
 def react_layout(world: str) -> Layout:
-    """The layout with the examples of a world such as "ALFWorld-v0"; others are asked without."""
-    name = f"examples_{world.partition('-')[0].lower()}.txt"
-    found = files("proxmo.agents") / name
-    examples = found.read_text(encoding="utf-8").strip() if found.is_file() else ""
+    """The layout with the examples that the description of an environment names, if any."""
+    package, _, name = description_of(world).examples.partition(":")
+    examples = (files(package) / name).read_text(encoding="utf-8").strip() if name else ""
     return Layout(
         lambda view: _react_text(view, examples), hidden=frozenset({"help"}), one_line=True
     )

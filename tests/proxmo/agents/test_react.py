@@ -10,7 +10,7 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-import proxmo_envs  # noqa: F401  registers the ids
+import proxmo_envs
 from proxmo.agents.layouts import LAYOUTS
 from proxmo.agents.parser import ParseReason, parse_action, spoken_thought
 from proxmo.agents.prompts import Cut, PromptBuilder, Turn, View
@@ -35,7 +35,8 @@ VIEW = View(
 
 def examples(world: str) -> list[dict[str, list[str]]]:
     """Task, observations and actions of each example."""
-    text = (files("proxmo.agents") / f"examples_{world}.txt").read_text(encoding="utf-8")
+    package, _, name = proxmo_envs.description_of(world).examples.partition(":")
+    text = (files(package) / name).read_text(encoding="utf-8")
     fields = ("Task", "Observation", "Thought", "Action")
     return [
         {name: re.findall(rf"^{name}: (.*)$", one, re.MULTILINE) for name in fields}
@@ -50,7 +51,7 @@ def examples(world: str) -> list[dict[str, list[str]]]:
 def test_every_example_is_an_episode_that_wins_word_for_word(world: str, data: Path, count: int):
     tidy = react_layout(world).tidy
     envs = [(gymnasium.make(world, data=str(data), split=split), split) for split in SPLITS[world]]
-    found = examples(world.partition("-")[0].lower())
+    found = examples(world)
     assert len(found) == count
     for one in found:
         (task,) = one["Task"]
