@@ -17,7 +17,7 @@ from .failures import DONE, INCOMPLETE, debug_option
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation
-    from proxmo.reporting.listener import Listener
+    from proxmo.listener import Listener
 
 
 def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:

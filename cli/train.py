@@ -17,7 +17,7 @@ import click
 from proxmo.config import Config
 from proxmo.config_loading import differing_keys, dump_toml, load_toml, resolve
 from proxmo.errors import UsageError
-from proxmo.reporting.listener import Listener
+from proxmo.listener import Listener
 
 from .display import progress, show
 from .failures import DONE, INCOMPLETE, debug_option
@@ -153,7 +153,7 @@ def _print_plan(config: Config, processes: int) -> None:
         from proxmo.training.request import check_request
 
         check_request(config)
-    from proxmo.reporting.plan import plan
+    from proxmo.training.plan import plan
 
     comments = plan(config, play=checked, processes=processes)
     click.echo(dump_toml(config) + "".join(f"# {line}\n" for line in comments), nl=False)
@@ -220,19 +220,19 @@ def _train(
     signals: tuple[int, ...] = STOPPING,
 ) -> tuple[Run, bool]:
     """Run the trainer; returns the run and whether a signal asked for its end."""
-    from proxmo.training.distributed import joined
+    from proxmo.distributed import process_group
 
     title = f"proxmo · {config.env.id} · {config.model.name} · {config.credit.method}"
-    with joined(config.model.device) as world, ExitStack() as display:
+    with process_group(config.model.device) as group, ExitStack() as display:
         listener = Listener()
-        if world.leads:
+        if group.is_main:
             listener = display.enter_context(progress(title, minutes=minutes))
         listener.phase("loading libraries")
         from proxmo.training.loop import Trainer
 
-        path = world.told(path)  # it may have been named after the time
+        path = group.broadcast(path)  # it may have been named after the time
         trainer = Trainer(
-            config, out=path, resume=resume, listener=listener, minutes=minutes, world=world
+            config, out=path, resume=resume, listener=listener, minutes=minutes, processes=group
         )
         listener.message(f"run directory {path}")
         with GracefulStop(trainer.request_stop, listener.message, signals) as stop:
@@ -243,7 +243,7 @@ def _train_together(
     number: int, config: Config, path: Path, *, resume: bool, minutes: float | None
 ) -> tuple[Run, bool]:
     """Run the trainer in several processes, as torchrun would; returns what the first one does."""
-    from proxmo.training.distributed import check_devices
+    from proxmo.distributed import check_devices
     from proxmo.training.launcher import Processes
 
     if "WORLD_SIZE" in os.environ:

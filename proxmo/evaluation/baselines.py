@@ -18,8 +18,8 @@ from proxmo.policies.usage import Prices
 
 if TYPE_CHECKING:
     from proxmo.config import Config
+    from proxmo.listener import Listener
     from proxmo.policies.openai import ApiLimits
-    from proxmo.reporting.listener import Listener
 
 # Token budgets of prompts: the paper's for one step and its window, more for a whole episode.
 _BUDGETS = {"ALFWorld": 2048, "WebShop": 4096}

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from proxmo.reporting.formats import count, duration, interval, percent
+from proxmo.formats import count, duration, interval, percent
+from proxmo.listener import Listener
 from proxmo.reporting.history import History, recent_mean
-from proxmo.reporting.listener import Listener
 
 # A phase that takes long says how it stands this often, in seconds.
 PHASE_EVERY_S = 15.0

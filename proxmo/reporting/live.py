@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from proxmo.reporting.formats import duration, interval, percent, sparkline
+from proxmo.formats import duration, interval, percent, sparkline
+from proxmo.listener import Listener
 from proxmo.reporting.history import History, recent_mean
 from proxmo.reporting.lines import COLUMNS, evaluation_line
-from proxmo.reporting.listener import Listener
 
 # Drawing costs time that training on a small machine misses.
 REFRESH_PER_SECOND = 2

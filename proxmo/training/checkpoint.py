@@ -1,8 +1,6 @@
-"""Checkpoints: Hugging Face directories plus the trainer's state; a kill never leaves half of one.
+"""Writes checkpoints: Hugging Face directories plus the trainer's state, complete or not at all.
 
-A checkpoint is written under a hidden name and renamed when it is whole and on disk;
-`RUN/checkpoints/step_N` therefore exists complete or not at all, and the latest checkpoint is
-simply the one with the highest N.
+A checkpoint is written under a hidden name and renamed once all of it is on disk.
 """
 
 from __future__ import annotations
@@ -11,24 +9,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proxmo.checkpoints import SETTINGS_FILE, list_checkpoints
 from proxmo.errors import CheckpointError
 from proxmo.training.adapters import export_model
 
-SETTINGS_FILE = "proxmo.json"
 STATE_FILE = "trainer_state.pt"
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A complete checkpoint on disk: where, after which iteration, and its run's settings."""
-
-    path: Path
-    iteration: int
-    settings: Mapping[str, Any]
 
 
 def save_checkpoint(
@@ -121,47 +109,6 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads the settings of a checkpoint; of the latest one when `path` is a run directory.
-
-    Raises:
-        CheckpointError: when `path` is neither.
-    """
-    if not path.exists():
-        raise CheckpointError(
-            f"checkpoint {str(path)!r} does not exist; give RUN or RUN/checkpoints/step_N"
-        )
-    if (path / "checkpoints").is_dir():
-        found = latest_checkpoint(path)
-        if found is None:
-            raise CheckpointError(f"run {str(path)!r} has no complete checkpoint yet")
-        return found
-    try:
-        settings = json.loads((path / SETTINGS_FILE).read_text(encoding="utf-8"))
-        return Checkpoint(path, int(settings["iteration"]), settings)
-    except (OSError, ValueError, KeyError, TypeError) as cause:
-        raise CheckpointError(
-            f"{str(path)!r} is not a proxmo checkpoint: expected a directory with {SETTINGS_FILE}, "
-            "model weights and tokenizer, such as RUN/checkpoints/step_N"
-        ) from cause
-
-
-def list_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """All complete checkpoints of a run as (iteration, path), oldest first."""
-    found = []
-    for path in (run / "checkpoints").glob("step_*"):
-        number = path.name.removeprefix("step_")
-        if number.isdigit() and (path / SETTINGS_FILE).is_file():
-            found.append((int(number), path))
-    return sorted(found)
-
-
-def latest_checkpoint(run: Path) -> Checkpoint | None:
-    """The newest complete checkpoint of a run, or None."""
-    found = list_checkpoints(run)
-    return read_checkpoint(found[-1][1]) if found else None
 
 
 def prune_checkpoints(run: Path, *, keep: int, protect: int | None = None) -> None:

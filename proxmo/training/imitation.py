@@ -21,16 +21,17 @@ import numpy as np
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.parser import parse_action, spoken_thought
 from proxmo.agents.prompts import Cut, PromptBuilder
+from proxmo.checkpoints import SETTINGS_FILE
 from proxmo.config import Config, OptimConfig
 from proxmo.config_loading import dump_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, evaluate_agent
+from proxmo.listener import Listener
 from proxmo.policies.transformers import TransformersPolicy, check_context
-from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import make_env
 from proxmo.training.adapters import export_model
 from proxmo.training.batching import Sample, collate, reply_logprobs
-from proxmo.training.checkpoint import SETTINGS_FILE, write_directory
+from proxmo.training.checkpoint import write_directory
 from proxmo.training.learner import Learner
 from proxmo.training.loss import LossTerms
 from proxmo.training.models import EMBEDDED, load_trained

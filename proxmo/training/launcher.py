@@ -30,7 +30,7 @@ _POLL_S = 0.1
 
 
 class Processes:
-    """Starts processes, as a `with` block; they join each other by `distributed.joined`.
+    """Starts processes, as a `with` block; they join each other by `distributed.process_group`.
 
     The first one has the terminal; what the others print goes to files that are kept when one
     fails. SIGINT asks a process for its end, SIGTERM ends it.

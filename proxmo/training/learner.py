@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proxmo.config import OptimConfig
+from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import TrainingError
 from proxmo.policies.memory import memory_advice
 from proxmo.training.adapters import has_adapters, without_adapters
@@ -20,7 +21,6 @@ from proxmo.training.batching import (
     reply_logprobs,
     shared_micro_batches,
 )
-from proxmo.training.distributed import ALONE, World
 from proxmo.training.loss import LossTerms, loss_terms, normaliser, token_entropy, token_weights
 from proxmo.training.schedule import learning_rate
 from proxmo.training.sharding import assembled, copy_weights, piece_of, shard, sharded_copy
@@ -51,7 +51,7 @@ class Learner:
         temperature: of the sampler; the objective is that of the distribution sampled from.
         pad_id: padding token.
         longest_reply: most tokens of a reply, which the aggregation "constant" divides by.
-        world: the processes that share the work; all make every call, with equal arguments.
+        processes: the processes that share the work; all make every call, with equal arguments.
         sharded: each of them holds a piece of what is trained (FSDP2) instead of all of it.
     """
 
@@ -64,12 +64,12 @@ class Learner:
         temperature: float,
         pad_id: int,
         longest_reply: int = 1,
-        world: World = ALONE,
+        processes: ProcessGroup = SINGLE,
         sharded: bool = False,
     ) -> None:
         import torch
 
-        self.world = world
+        self.processes = processes
         self.whole = model
         if sharded:
             model = sharded_copy(model)
@@ -123,7 +123,7 @@ class Learner:
                 if weight.requires_grad and has_adapters(self.model)
             },
         }
-        return assembled(state, keep=self.world.leads) if self.sharded else state
+        return assembled(state, keep=self.processes.is_main) if self.sharded else state
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Takes over what `state` returned."""
@@ -195,13 +195,13 @@ class Learner:
                 logprobs, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
                 for i, row in zip(chunk, logprobs.tolist(), strict=True):
                     found[i] = row[: len(samples[i][1])]
-        known = {i: row for part in self.world.gather(found) for i, row in part.items()}
+        known = {i: row for part in self.processes.all_gather(found) for i, row in part.items()}
         return [known[i] for i in range(len(samples))]
 
     def _passes(self, samples: list[Sample], rows: Sequence[int]) -> list[tuple[list[int], bool]]:
         """This process's micro-batches, and which of them count."""
         budget = self.config.micro_batch_tokens
-        rank, size = self.world.rank, self.world.size
+        rank, size = self.processes.rank, self.processes.size
         return shared_micro_batches(samples, rows, token_budget=budget, rank=rank, size=size)
 
     def _minibatch(
@@ -233,9 +233,9 @@ class Learner:
             self._collect_gradients()
             for name in SUMMED if counts else ():
                 sums[name] += getattr(terms, name).item()
-        self.world.add_gradients(self._trained)
+        self.processes.all_reduce_gradients(self._trained)
         trained = sum(len(samples[i][1]) for i in rows)
-        return self.world.totals(sums) | {
+        return self.processes.all_reduce(sums) | {
             "whole": whole,
             "tokens": tokens,
             "trained": trained,

@@ -20,15 +20,16 @@ import numpy as np
 from proxmo import credit
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.prompts import PromptBuilder
+from proxmo.checkpoints import latest_checkpoint
 from proxmo.config import Config
+from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import RolloutError
 from proxmo.evaluation import Evaluation, evaluate_agent
+from proxmo.listener import Listener
 from proxmo.policies.transformers import check_context
-from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import EnvPool
-from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
+from proxmo.training.checkpoint import prune_checkpoints, save_checkpoint
 from proxmo.training.critic import Critic, needs_values
-from proxmo.training.distributed import ALONE, World
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model, load_trained
@@ -68,7 +69,7 @@ class Trainer:
         listener: told about phases, iterations and evaluations.
         minutes: stop (and save) before an iteration that would begin later than this; None for no
             limit.
-        world: the processes that train together, each with a trainer of equal arguments; the first
+        processes: the processes that train together, each with a trainer of equal arguments; the first
             one reports and writes the run.
 
     Raises:
@@ -85,11 +86,11 @@ class Trainer:
         resume: bool = False,
         listener: Listener | None = None,
         minutes: float | None = None,
-        world: World = ALONE,
+        processes: ProcessGroup = SINGLE,
     ) -> None:
         self.config = config
-        self.world = world
-        self.listener = (listener if world.leads else None) or Listener()
+        self.processes = processes
+        self.listener = (listener if processes.is_main else None) or Listener()
         self.deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
         self._stop = False
         # Whatever can be wrong with the request is found before anything is written or computed.
@@ -98,7 +99,9 @@ class Trainer:
         self.pool = EnvPool(config.env)
         self.tasks = tasks_of(config.env, config.env.split)
         self.directory = (
-            RunDirectory(out, config, resume=resume) if world.leads else FollowedRun(out, config)
+            RunDirectory(out, config, resume=resume)
+            if processes.is_main
+            else FollowedRun(out, config)
         )
         self.resume = resume
         self.iteration = 0
@@ -120,7 +123,7 @@ class Trainer:
             metrics = self._train(total)
             # Also where a run was stopped in its last iteration and is resumed only for this.
             measured = self.directory.evaluations()[-1][0] == self.iteration
-            if not measured and not self.world.any(self._stop):
+            if not measured and not self.processes.any(self._stop):
                 self._evaluate()
             if self._saved != self.iteration:
                 self._save()
@@ -159,13 +162,13 @@ class Trainer:
 
     def _must_stop(self) -> bool:
         late = self.deadline is not None and time.monotonic() > self.deadline
-        return self.world.any(self._stop or late)
+        return self.processes.any(self._stop or late)
 
     def _prepare(self) -> None:
         """Loads model, reference and optimiser: the first ones, or those of the last checkpoint."""
         config = self.config
         saved = latest_checkpoint(self.directory.path) if self.resume else None
-        with self.world.one_first():
+        with self.processes.main_first():
             source = initial_model(config, self.directory, self._warm_start_phase)
         self.listener.phase("loading model", text=source if saved is None else str(saved.path))
         self.model, self.tokenizer, reference = load_trained(
@@ -183,8 +186,8 @@ class Trainer:
             temperature=config.sampling.temperature,
             pad_id=self.tokenizer.pad_token_id,
             longest_reply=config.sampling.max_new_tokens,
-            world=self.world,
-            sharded=self.world.size > 1 and config.model.parallel == "fsdp",
+            processes=self.processes,
+            sharded=self.processes.size > 1 and config.model.parallel == "fsdp",
         )
         self.critic = (
             Critic(self.model, config.optim, pad_id=self.tokenizer.pad_token_id, seed=config.seed)
@@ -195,7 +198,7 @@ class Trainer:
         if config.model.name == EMBEDDED:
             self.directory.keep_initial(Path(source))
         if saved is not None:
-            shared = self.world.size > 1
+            shared = self.processes.size > 1
             state = self.directory.load_state(saved.path, shared=shared)
             self.learner.load_state(state)
             if self.critic is not None:
@@ -208,7 +211,7 @@ class Trainer:
             self.model,
             self.tokenizer,
             source if saved is None else str(saved.path),
-            self.world,
+            self.processes,
         )
         self.builder = PromptBuilder(config.prompt, self.tokenizer)
         self.rollouts = Rollouts(
@@ -217,7 +220,7 @@ class Trainer:
             self.pool,
             self._agent(config.sampling.temperature),
             lambda done, total: self.listener.phase("rollout", done=done, total=total),
-            self.world,
+            self.processes,
         )
 
     def _agent(self, temperature: float) -> LanguageAgent:
@@ -266,7 +269,7 @@ class Trainer:
         metrics |= self.learner.update(
             batch.steps,
             # They must go along with the same steps, and on a GPU a zero may be none elsewhere.
-            self.world.told(np.asarray(assigned.advantage)),
+            self.processes.broadcast(np.asarray(assigned.advantage)),
             rng=np.random.default_rng((config.seed, UPDATE, self.iteration)),
         )
         if self.critic is not None and values is not None:
@@ -313,7 +316,7 @@ class Trainer:
             seed=self.config.seed,
             timeout_s=self.config.rollout.episode_timeout_s,
             listener=self.listener,
-            world=self.world,
+            processes=self.processes,
         )
         self.directory.record_evaluation(self.iteration, evaluation)
         self.listener.evaluation(evaluation.to_json())
@@ -324,7 +327,7 @@ class Trainer:
         if self.critic is not None:
             state["critic"] = self.critic.state()
         self._saved = self.iteration
-        if not self.world.leads:
+        if not self.processes.is_main:
             return
         save_checkpoint(
             self.directory.path / "checkpoints",

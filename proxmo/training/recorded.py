@@ -24,7 +24,7 @@ from proxmo.config_loading import load_toml
 from proxmo.errors import DataError
 from proxmo.evaluation.results import SETTINGS, TRANSCRIPTS, read_evaluation
 from proxmo.evaluation.runner import EVALUATION
-from proxmo.reporting.listener import Listener
+from proxmo.listener import Listener
 from proxmo.rollout.environments import EnvPool
 from proxmo.rollout.episode import Player
 from proxmo.training.rollouts import ROLLOUT

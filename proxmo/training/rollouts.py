@@ -11,11 +11,11 @@ import numpy as np
 
 from proxmo.agents.language import LanguageAgent
 from proxmo.config import Config
+from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import RolloutError
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.rollout.resampling import replace_flat_groups
-from proxmo.training.distributed import ALONE, World
 from proxmo.types import Episode
 from proxmo_envs import TaskSet
 
@@ -43,7 +43,7 @@ class Rollouts:
         pool: where environments come from.
         agent: who plays.
         progress: called with (episodes ended, episodes in all), of this process.
-        world: the processes that play together.
+        processes: the processes that play together.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Rollouts:
         pool: EnvPool,
         agent: LanguageAgent,
         progress: Callable[[int, int], None],
-        world: World = ALONE,
+        processes: ProcessGroup = SINGLE,
     ) -> None:
         self.config = config
         # Of its own, as they may be played beside the training.
-        self.world = world.channel()
+        self.processes = processes.new_group()
         self.tasks = tasks
         self.agent = agent
         self.progress = progress
@@ -109,22 +109,22 @@ class Rollouts:
 
         def play(tasks: int, again: int) -> list[Episode]:
             members = range(config.group_size)
-            others = [(g, m) for g in range(tasks) if not self.world.owns(g) for m in members]
+            others = [(g, m) for g in range(tasks) if not self.processes.owns(g) for m in members]
             own = self.collector.play(
                 [task.task_id for task in self.tasks.sample(rng, tasks)],
                 group_size=config.group_size,
                 seed=(*seed, again) if again else seed,
                 max_live=config.max_live,
-                own_seeds=self.world.size > 1,
+                own_seeds=self.processes.size > 1,
                 done=frozenset(others),
                 progress=progress,
             )
-            parts = self.world.gather(own)
+            parts = self.processes.all_gather(own)
             return sorted(chain.from_iterable(parts), key=lambda e: (e.group, e.member))
 
         episodes, fresh = replace_flat_groups(play(config.tasks, 0), play, rounds=config.resample)
         kept = sum(len(s.response_ids) for e in episodes for s in e.steps)
-        totals = self.world.totals(
+        totals = self.processes.all_reduce(
             {
                 "sampled": self.agent.sampled_tokens - asked_before,
                 "replayed": self.collector.replayed - replayed_before,

@@ -29,8 +29,8 @@ from proxmo.config_loading import dump_toml
 from proxmo.errors import CheckpointError, DataError, UsageError
 from proxmo.evaluation import Evaluation
 from proxmo.files import replace_text
-from proxmo.reporting.sinks import JsonlSink
 from proxmo.training.checkpoint import STATE_FILE, write_directory
+from proxmo.training.metrics_file import MetricsFile
 from proxmo.types import Episode, Outcome
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RunDirectory:
         self._resume = resume
         self._lock = FileLock(path / ".lock")
         self.initial = path / "initial_model"
-        self.metrics = JsonlSink(path / "metrics.jsonl")
+        self.metrics = MetricsFile(path / "metrics.jsonl")
 
     def create(self) -> None:
         """Makes the directory and writes what the run is; before this no file has changed.

@@ -11,12 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from proxmo.config import Config
+from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import RolloutError, TrainingError
 from proxmo.policies.base import Policy
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids
 from proxmo.training.adapters import export_model
 from proxmo.training.batching import Sample, collate, reply_logprobs
-from proxmo.training.distributed import ALONE, World
 
 # Prompts and reply tokens that are compared after an update.
 PROBES = 4
@@ -57,7 +57,7 @@ class Sampler:
         model: what is trained.
         tokenizer: its tokenizer.
         source: directory or hub id the model was loaded from; a vLLM engine starts with it.
-        world: the processes that sample together, with an engine each or all with one server.
+        processes: the processes that sample together, with an engine each or all with one server.
 
     Raises:
         RolloutError: the engine does not start.
@@ -65,9 +65,14 @@ class Sampler:
     """
 
     def __init__(
-        self, config: Config, model: Any, tokenizer: Any, source: str, world: World = ALONE
+        self,
+        config: Config,
+        model: Any,
+        tokenizer: Any,
+        source: str,
+        processes: ProcessGroup = SINGLE,
     ) -> None:
-        self.world = world
+        self.processes = processes
         self.model = model
         self.config = config
         self.temperature = config.sampling.temperature
@@ -116,7 +121,7 @@ class Sampler:
             if self.config.rollout.lag == 0:
                 self._remote.wake()
             self._hand_over(self._remote, version)
-        return {"rollout/sync_gap": max(self.world.gather(self.check(version, probes)))}
+        return {"rollout/sync_gap": max(self.processes.all_gather(self.check(version, probes)))}
 
     def _hand_over(self, policy: SleepingPolicy, version: int) -> None:
         """The first process writes the weights, and every engine reads them."""
@@ -124,14 +129,14 @@ class Sampler:
         with tempfile.TemporaryDirectory(
             prefix="proxmo-weights-", dir=shared if os.access(shared, os.W_OK) else None
         ) as own:
-            if self.world.leads:
+            if self.processes.is_main:
                 export_model(self.model, Path(own))
-            directory = Path(self.world.told(own))
-            if self.world.leads or self.config.rollout.engine != "vllm-server":
+            directory = Path(self.processes.broadcast(own))
+            if self.processes.is_main or self.config.rollout.engine != "vllm-server":
                 policy.load_weights(directory, version)
             else:
                 policy.weight_version = version
-            self.world.gather(None)  # until all have read
+            self.processes.all_gather(None)  # until all have read
 
     def check(self, version: int, probes: Sequence[Sequence[int]]) -> float:
         """Mean gap of the log-probabilities of a few sampled tokens; see `update`."""

@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 
+from proxmo.checkpoints import latest_checkpoint, list_checkpoints, read_checkpoint
 from proxmo.errors import CheckpointError
 from proxmo.policies.transformers import load_model
 from proxmo.training.checkpoint import (
     STATE_FILE,
-    latest_checkpoint,
-    list_checkpoints,
     prune_checkpoints,
-    read_checkpoint,
     save_checkpoint,
     write_directory,
 )
@@ -211,7 +209,8 @@ import os, random, signal, sys, time
 from pathlib import Path
 import torch
 from safetensors.torch import load_file
-from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
+from proxmo.checkpoints import latest_checkpoint
+from proxmo.training.checkpoint import prune_checkpoints, save_checkpoint
 from tests.fakes import tiny_model, tiny_tokenizer
 
 run, draw, parent = Path(sys.argv[1]), random.Random(4), os.getpid()

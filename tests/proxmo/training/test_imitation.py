@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from proxmo.agents.prompts import PromptBuilder, View
+from proxmo.checkpoints import read_checkpoint
 from proxmo.config import Config, EnvConfig, EvalConfig, ModelConfig, OptimConfig, SamplingConfig
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.policies.transformers import load_model
 from proxmo.training.batching import Sample
-from proxmo.training.checkpoint import read_checkpoint
 from proxmo.training.imitation import (
     ImitationConfig,
     Imitator,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proxmo.config import Config
 from proxmo.errors import UsageError
-from proxmo.reporting.formats import count
+from proxmo.formats import count
 from proxmo.training.architecture import FAMILIES, Architecture, find_architecture
 from proxmo.training.estimate import Memory, memory, most_tokens, played
 

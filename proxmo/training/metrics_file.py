@@ -13,7 +13,7 @@ from proxmo.errors import DataError
 from proxmo.files import replace_text
 
 
-class JsonlSink:
+class MetricsFile:
     """Appends rows to `metrics.jsonl`.
 
     A row is complete once it ends in a newline. What a killed process left behind of a row is cut

@@ -10,7 +10,7 @@ from proxmo.config import Config, EnvConfig, ModelConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.errors import UsageError
 from proxmo.reporting import plan as module
-from proxmo.reporting.plan import plan
+from proxmo.training.plan import plan
 from tests.fakes import COUNTER, save_tiny_model
 
 RECIPE = "alfworld-qwen2.5-1.5b"
