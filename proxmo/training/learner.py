@@ -50,7 +50,7 @@ class Learner:
         config: objective, rates and batch sizes.
         temperature: of the sampler; the objective is that of the distribution sampled from.
         pad_id: padding token.
-        longest_reply: most tokens of a reply, which the aggregation "constant" divides by.
+        max_response: most tokens of a reply, which the aggregation "constant" divides by.
         processes: the processes that share the work; all make every call, with equal arguments.
         sharded: each of them holds a piece of what is trained (FSDP2) instead of all of it.
     """
@@ -63,7 +63,7 @@ class Learner:
         *,
         temperature: float,
         pad_id: int,
-        longest_reply: int = 1,
+        max_response: int = 1,
         processes: ProcessGroup = SINGLE,
         sharded: bool = False,
     ) -> None:
@@ -80,7 +80,7 @@ class Learner:
         self.config = config
         self.temperature = temperature
         self.pad_id = pad_id
-        self.longest_reply = longest_reply
+        self.max_response = max_response
         self._skipped = 0
         weights = [w for w in model.parameters() if w.requires_grad]
         self._copied = [w for w in weights if w.dtype != torch.float32]
@@ -269,7 +269,7 @@ class Learner:
             self._anchor(batch) if self.anchored else None,
             torch.as_tensor(advantages, dtype=logprobs.dtype, device=logprobs.device),
             batch.reply_mask,
-            token_weights(batch.reply_mask, config.aggregation, self.longest_reply),
+            token_weights(batch.reply_mask, config.aggregation, self.max_response),
             clip_low=config.clip_low,
             clip_high=config.clip_high,
             importance_cap=config.importance_cap if config.old_logprobs == "recomputed" else None,

@@ -25,7 +25,7 @@ from proxmo.training.batching import shared_micro_batches
 from proxmo.training.launcher import Processes
 from proxmo.training.loop import Trainer
 from proxmo.training.metrics_file import read_rows
-from proxmo.training.run_directory import FollowedRun
+from proxmo.training.run_directory import RunDirectory
 from tests.fakes import rng, save_tiny_model
 from tests.proxmo import together
 from tests.proxmo.together import OBJECTIVES, learner, outcome, run_config, update
@@ -233,7 +233,8 @@ def test_one_process_alone_exchanges_nothing():
 def test_a_follower_writes_nothing_and_knows_the_evaluations_that_stay(results: Path):
     path = results / "data"
     before = {p: p.stat().st_mtime_ns for p in path.rglob("*")}
-    with FollowedRun(path, run_config(results / "model")) as followed:
+    config = run_config(results / "model")
+    with RunDirectory(path, config, resume=True, writes=False) as followed:
         followed.create()
         followed.truncate_after(2)
         assert [iteration for iteration, _ in followed.evaluations()] == [0]

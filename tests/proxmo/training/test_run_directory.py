@@ -116,7 +116,8 @@ def test_half_an_evaluation_at_the_end_is_not_one(directory: RunDirectory):
     directory.record_evaluation(0, evaluation(3))
     with (directory.path / "evaluations.jsonl").open("a") as file:
         file.write('{"iteration": 5, "env_id"')
-    assert directory.evaluations() == [(0, evaluation(3))]
+    again = RunDirectory(directory.path, CONFIG, resume=True)
+    assert again.evaluations() == [(0, evaluation(3))]
 
 
 def test_forgetting_takes_later_metrics_evaluations_and_episodes(directory: RunDirectory):
