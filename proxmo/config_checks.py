@@ -75,7 +75,9 @@ def check_values(config: Config) -> None:
         if value is not None:
             _check_range(key, value, least, inclusive, largest)
     for key, choices in _CHOICES.items():
-        if _get(config, key) not in choices:
+        # An engine of the user's own is module:name.
+        own = key == "rollout.engine" and ":" in config.rollout.engine
+        if _get(config, key) not in choices and not own:
             raise UnknownNameError(key, _get(config, key), choices)
     for key in _NOT_EMPTY:
         value = _get(config, key)
@@ -84,7 +86,8 @@ def check_values(config: Config) -> None:
     for name in ("gamma", "omega"):
         if name in config.credit.options:
             raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
-    if (config.rollout.engine == "vllm-server") != (config.rollout.engine_url is not None):
+    engine, url = config.rollout.engine, config.rollout.engine_url
+    if ":" not in engine and (engine == "vllm-server") != (url is not None):
         raise ConfigError(
             f"rollout.engine is {config.rollout.engine!r} and rollout.engine_url "
             f"{config.rollout.engine_url!r}; a vllm-server needs an address, nothing else does"

@@ -18,8 +18,25 @@ import numpy as np
 
 from proxmo.errors import MissingDependencyError, RolloutError
 from proxmo.policies.base import Reply
+from proxmo.policies.engines import EngineRequest
 
 T = TypeVar("T")
+
+
+def start(request: EngineRequest) -> VllmPolicy:
+    """Starts an engine for a run; see `engines`."""
+    options = dict(request.rollout.engine_options)
+    if request.device == "cuda" and request.rollout.lag == 0:
+        options.setdefault("enable_sleep_mode", True)
+    return VllmPolicy(
+        request.source,
+        request.tokenizer,
+        end_ids=request.end_ids,
+        dtype=request.dtype,
+        max_tokens=request.max_tokens,
+        gpu_memory=request.rollout.gpu_memory,
+        **options,
+    )
 
 
 class VllmPolicy:

@@ -20,11 +20,19 @@ import numpy as np
 
 from proxmo.errors import MissingDependencyError, RolloutError
 from proxmo.policies.base import Reply
+from proxmo.policies.engines import EngineRequest
 
 SERVER_FLAGS = (
     "--worker-extension-cls proxmo.policies.vllm_worker.WeightReceiver "
     "--logprobs-mode processed_logprobs"
 )
+
+
+def start(request: EngineRequest) -> VllmServerPolicy:
+    """Connects to the server of a run; see `engines`."""
+    return VllmServerPolicy(
+        str(request.rollout.engine_url), request.tokenizer, end_ids=request.end_ids
+    )
 
 
 class VllmServerPolicy:
@@ -43,6 +51,7 @@ class VllmServerPolicy:
     """
 
     concurrent = True
+    shared = True
 
     def __init__(
         self,

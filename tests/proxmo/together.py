@@ -156,12 +156,9 @@ def train(processes: ProcessGroup, out: Path) -> None:
 
 def engine(processes: ProcessGroup, out: Path) -> None:
     """A run with an engine in each process that holds weights of its own, as vLLM does."""
-    from proxmo.training import sampler
-    from tests.proxmo.training.test_sampler import Elsewhere
-
-    sampler._vllm = lambda config, model, tokenizer, source, *_: Elsewhere(source)
     config = run_config(out / "model", parallel="fsdp")
-    config = replace(config, rollout=replace(config.rollout, engine="vllm"))
+    own = "tests.proxmo.training.test_sampler:start"
+    config = replace(config, rollout=replace(config.rollout, engine=own))
     Trainer(config, out=out / "engine", processes=processes).run()
 
 
