@@ -25,7 +25,7 @@ from proxmo.types import Episode
 
 # Parts the draws of an evaluation from those of the training with the same seed.
 EVALUATION = 3
-# Episodes in flight: enough for a language model to be asked for many replies at once.
+# Episodes in flight: enough for a language model to be asked for many responses at once.
 WORKERS = 128
 
 

@@ -1,8 +1,8 @@
 """Engines: policies with their own copy of the weights, found by name.
 
 `rollout.engine` names one of `ENGINES`, or `module:function` for an engine of your own: a function
-that takes an `EngineRequest` and returns an `Engine`. "transformers" is not an engine, as it samples
-with the trained model itself.
+that takes an `EngineRequest` and returns an `Engine`. With "transformers" there is no engine: the
+trained model itself samples.
 """
 
 from __future__ import annotations

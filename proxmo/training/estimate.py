@@ -18,7 +18,7 @@ from proxmo.training.architecture import Architecture
 if TYPE_CHECKING:
     from proxmo.agents.base import Decision, Situation
 
-# Bytes per reply token and vocabulary entry at the peak of the loss: the distribution, its
+# Bytes per response token and vocabulary entry at the peak of the loss: the distribution, its
 # gradient, and what softmax and division make of that, all float32.
 LOGIT_BYTES = 16
 # Bits of a weight in NF4, with its block scales (arXiv 2305.14314, section 3).
@@ -65,15 +65,15 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Prompt and reply tokens of an iteration."""
+    """Prompt and response tokens of an iteration."""
 
     prompt: float
-    reply: float
+    response: float
 
     @property
     def total(self) -> float:
         """Both."""
-        return self.prompt + self.reply
+        return self.prompt + self.response
 
 
 def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int = 1) -> Memory:
@@ -129,7 +129,7 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
 
 
 def micro_batch(config: Config) -> tuple[int, int]:
-    """(rows, tokens) of the largest micro-batch: full ones of the longest prompts and replies."""
+    """(rows, tokens) of the largest micro-batch: full ones of the longest prompts and responses."""
     longest = config.prompt.max_prompt_tokens + config.sampling.max_new_tokens
     rows = max(1, config.optim.micro_batch_tokens // longest)
     return rows, rows * longest
@@ -150,31 +150,31 @@ def activations(model: Architecture, tokens: int, width: int, *, checkpointing: 
 
 
 def live_tokens(config: Config) -> int:
-    """Tokens of all episodes in flight, each with the longest prompt and reply."""
+    """Tokens of all episodes in flight, each with the longest prompt and response."""
     episodes = config.rollout.tasks * config.rollout.group_size
     live = min(episodes, config.rollout.max_live or episodes)
     return live * (config.prompt.max_prompt_tokens + config.sampling.max_new_tokens)
 
 
 def most_tokens(config: Config, steps: int) -> Tokens:
-    """An upper bound: episodes of `steps` steps, each prompt and reply as long as may be."""
+    """An upper bound: episodes of `steps` steps, each prompt and response as long as may be."""
     number = config.rollout.tasks * config.rollout.group_size * steps
     return Tokens(number * config.prompt.max_prompt_tokens, number * config.sampling.max_new_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What episodes of a player cost: mean steps, mean tokens of a prompt and of a reply."""
+    """What episodes of a player cost: mean steps, mean tokens of a prompt and of a response."""
 
     player: str
     steps: float
     prompt: float
-    reply: float
+    response: float
 
     def tokens(self, config: Config) -> Tokens:
         """Those of an iteration whose episodes are like these."""
         number = config.rollout.tasks * config.rollout.group_size * self.steps
-        return Tokens(number * self.prompt, number * self.reply)
+        return Tokens(number * self.prompt, number * self.response)
 
 
 def played(config: Config, player: str) -> Played | None:
@@ -204,12 +204,12 @@ def played(config: Config, player: str) -> Played | None:
     if not watching.prompts:
         return None
     said = [len(step.response) for episode in episodes for step in episode.steps]
-    reply = sum(said) / max(1, len(said)) / CHARACTERS_PER_TOKEN + 1
+    response = sum(said) / max(1, len(said)) / CHARACTERS_PER_TOKEN + 1
     return Played(
         player=player,
         steps=sum(len(episode.steps) for episode in episodes) / len(episodes),
         prompt=sum(watching.prompts) / len(watching.prompts),
-        reply=float(THOUGHT_TOKENS) if config.prompt.style == "think" else reply,
+        response=float(THOUGHT_TOKENS) if config.prompt.style == "think" else response,
     )
 
 

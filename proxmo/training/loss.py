@@ -91,12 +91,12 @@ def importance_weights(old_logprobs: Tensor, sampler_logprobs: Tensor, cap: floa
 
 
 def token_weights(mask: Tensor, aggregation: str, longest: int) -> Tensor:
-    """What each reply token counts in its minibatch's sum, (B, L); see `normaliser`.
+    """What each response token counts in its minibatch's sum, (B, L); see `normaliser`.
 
     Args:
-        mask: (B, L) which tokens are reply tokens.
-        aggregation: "token" and "constant" count every token alike, "sequence" each reply once.
-        longest: most tokens of a reply.
+        mask: (B, L) which tokens are response tokens.
+        aggregation: "token" and "constant" count every token alike, "sequence" each response once.
+        longest: most tokens of a response.
     """
     weights = mask.float()
     if aggregation == "sequence":
@@ -106,9 +106,9 @@ def token_weights(mask: Tensor, aggregation: str, longest: int) -> Tensor:
     return weights
 
 
-def normaliser(aggregation: str, *, replies: int, tokens: int) -> int:
-    """What the weighted sum over a minibatch is divided by: its tokens, or its replies."""
-    return tokens if aggregation == "token" else replies
+def normaliser(aggregation: str, *, responses: int, tokens: int) -> int:
+    """What the weighted sum over a minibatch is divided by: its tokens, or its responses."""
+    return tokens if aggregation == "token" else responses
 
 
 def loss_terms(

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """What was seen, said and done; `action` is None when the reply held none."""
+    """What was seen, said and done; `action` is None when the response held none."""
 
     observation: str
     response: str

@@ -92,7 +92,7 @@ class Rollouts:
         lag = iteration - min(versions, default=iteration)
         if lag > self.config.rollout.lag:
             raise RolloutError(
-                f"iteration {iteration + 1} holds replies sampled {lag} updates ago, but "
+                f"iteration {iteration + 1} holds responses sampled {lag} updates ago, but "
                 f"rollout.lag allows {self.config.rollout.lag}: the sampler missed an update"
             )
         return Played(played.episodes, played.metrics | {"rollout/weight_lag_updates": float(lag)})

@@ -16,7 +16,7 @@ from proxmo.errors import RolloutError, TrainingError
 from proxmo.policies.engines import NO_ENGINE, Engine, EngineRequest, find_engine
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids
 from proxmo.training.adapters import export_model
-from proxmo.training.batching import Sample, collate, reply_logprobs
+from proxmo.training.batching import Sample, collate, response_logprobs
 
 # Prompts and response tokens to compare log-probabilities on after an update.
 PROBES = 4
@@ -122,20 +122,20 @@ class Sampler:
         import torch
 
         prompts = list(probes)[:PROBES]
-        replies = self.policy.generate(
+        responses = self.policy.generate(
             prompts,
             temperature=self.temperature,
             max_new_tokens=PROBE_TOKENS,
             seed=(version,),
         )
-        failed = [reply.error for reply in replies if reply.error is not None]
+        failed = [response.error for response in responses if response.error is not None]
         if failed:
             raise RolloutError(f"the sampler does not answer when compared: {failed[0]}")
-        samples: list[Sample] = [(p, r.ids) for p, r in zip(prompts, replies, strict=True)]
+        samples: list[Sample] = [(p, r.ids) for p, r in zip(prompts, responses, strict=True)]
         pad = self.policy.tokenizer.pad_token_id
         batch = collate(samples, pad_id=pad, device=self.model.device)
         with torch.no_grad():
-            ours, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
+            ours, _ = response_logprobs(self.model, batch, temperature=self.temperature)
         if not ours.isfinite().all():
             raise TrainingError(
                 f"after update {version} the model's log-probabilities are not finite: the update "
@@ -145,8 +145,8 @@ class Sampler:
                 "weights are broken, or too large for model.dtype"
             )
         gaps = [
-            np.abs(row[: len(reply.ids)] - np.array(reply.logprobs))
-            for row, reply in zip(ours.float().cpu().numpy(), replies, strict=True)
+            np.abs(row[: len(response.ids)] - np.array(response.logprobs))
+            for row, response in zip(ours.float().cpu().numpy(), responses, strict=True)
         ]
         gap = float(np.concatenate(gaps).mean())
         limit = self.config.rollout.sync_tolerance

@@ -29,6 +29,7 @@ from proxmo.rollout.environments import make_env
 from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
 from proxmo.training.sft import SftConfig, fit
+from proxmo_envs import description_of, task_set
 
 Progress = Callable[..., None]
 
@@ -49,8 +50,8 @@ SOURCES = (
     "proxmo.training.sft",
     "proxmo.training.tiny",
 )
-# What a world is made of besides the package of its environment class.
-WORLD_SOURCES = {"proxmo_envs.webshop": ("webshop_server",)}
+# Added to the vocabulary, so that each number in a name such as "mug 1" is one token.
+NUMBER_TOKENS = tuple(f" {digit}" for digit in range(1, 10))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +76,9 @@ class TinyConfig:
     seed: int = 0
 
 
-# Actions of the web shop are words of the task in brackets: " red" becomes "[red". A model that has
-# to find out which tokens are the same word needs twice the time to learn to copy them.
-# The demonstrator errs so that reinforcement finds choices to unlearn. After a faultless one, what
-# is left are ids copied wrongly: 40 iterations mended few (success 60.0 to 69.1 %).
-_CONFIGS = {"WebShop-v0": TinyConfig(games=3000, noise=0.4, imitate_slips=True, kindred_words=True)}
-
-
 def tiny_config(env_id: str) -> TinyConfig:
-    """The size of the embedded model, and the length of its warm start, in a world."""
-    return _CONFIGS.get(env_id.rpartition(":")[2], TinyConfig())
+    """Size and warm start of the embedded model for an environment, as its description says."""
+    return TinyConfig(**description_of(env_id).embedded.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +115,7 @@ def cache_directory() -> Path:
 
 def _fingerprint(env: EnvConfig, prompt: PromptConfig, config: TinyConfig) -> str:
     digest = hashlib.sha256(repr((env, prompt, asdict(config))).encode())
-    for name in (*SOURCES, *_world_sources(env.id)):
+    for name in (*SOURCES, *_env_sources(env.id)):
         path = Path(str(importlib.import_module(name).__file__))
         files = [path]
         if path.name == "__init__.py":
@@ -131,16 +125,13 @@ def _fingerprint(env: EnvConfig, prompt: PromptConfig, config: TinyConfig) -> st
     return digest.hexdigest()[:16]
 
 
-def _world_sources(env_id: str) -> tuple[str, ...]:
-    """The packages a world consists of: that of its environment class, and what that builds on."""
+def _env_sources(env_id: str) -> tuple[str, ...]:
+    """The packages an environment consists of: its class's, and those its description names."""
     import gymnasium
-
-    import proxmo_envs  # noqa: F401  registers the ids
 
     entry = gymnasium.spec(env_id.rpartition(":")[2]).entry_point
     module = entry.partition(":")[0] if isinstance(entry, str) else str(entry.__module__)
-    package = module.rpartition(".")[0] or module
-    return package, *WORLD_SOURCES.get(package, ())
+    return module.rpartition(".")[0] or module, *description_of(env_id).embedded.sources
 
 
 def build_tiny(
@@ -194,11 +185,7 @@ def record_demonstrations(
     that was possible earlier or elsewhere. The latter shows what follows a mistake; a model that
     has never seen "Nothing happens." repeats the mistake until the step limit.
     """
-    import proxmo_envs
-
-    tasks = proxmo_envs.task_set(
-        env_config.id, env_config.split, env_config.data, **env_config.kwargs
-    )
+    tasks = task_set(env_config.id, env_config.split, env_config.data, **env_config.kwargs)
     chosen = tasks.sample(rng, config.games)
     env = make_env(env_config, expert_action=True)
     found: list[Demonstration] = []
@@ -286,7 +273,7 @@ def build_tokenizer(
     tokenizer = wrap(trained["vocab"], [tuple(pair) for pair in trained["merges"]])
     # Qwen2 splits "mug 1" into three tokens; with the number in one piece what follows a name is
     # found by looking one token back, which a small model learns much sooner than two.
-    tokenizer.add_tokens([AddedToken(f" {digit}", normalized=False) for digit in range(1, 10)])
+    tokenizer.add_tokens([AddedToken(one, normalized=False) for one in NUMBER_TOKENS])
     return tokenizer
 
 

@@ -51,14 +51,14 @@ TEXTS = ["now 1", "to 12 now 3 up", "0", "now 0 to 1"] * 3 + ["up"]
 
 
 def sampled() -> list[Step]:
-    """Steps whose replies an untrained model gave."""
+    """Steps whose responses an untrained model gave."""
     tokenizer = tiny_tokenizer()
     prompts = [tokenizer(text)["input_ids"] for text in TEXTS]
     policy = TransformersPolicy(tiny_model(), tokenizer)
-    replies = policy.generate(prompts, temperature=1.0, max_new_tokens=6, seed=(1,))
+    responses = policy.generate(prompts, temperature=1.0, max_new_tokens=6, seed=(1,))
     return [
         Step(0, "", tuple(p), r.ids, r.logprobs, r.text, r.text, True, "ok", 0.0, 0)
-        for p, r in zip(prompts, replies, strict=True)
+        for p, r in zip(prompts, responses, strict=True)
     ]
 
 

@@ -17,7 +17,7 @@ from proxmo.policies.transformers import (
     end_token_ids,
     load_model,
 )
-from proxmo.training.batching import collate, reply_logprobs
+from proxmo.training.batching import collate, response_logprobs
 from tests.fakes import dropout_model, save_tiny_model, tiny_model, tiny_tokenizer
 
 torch = pytest.importorskip("torch")
@@ -58,24 +58,24 @@ def test_the_trainer_computes_the_log_probabilities_the_sampler_recorded(
     model = make()
     # The last prompt is ten times as long as the third: without position ids of its own, a padded
     # row would be read at other places than it was written at.
-    replies = sample(model, prompts, temperature=temperature, seeds=seeds)
+    responses = sample(model, prompts, temperature=temperature, seeds=seeds)
     batch = collate(
-        [(p, r.ids) for p, r in zip(prompts, replies, strict=True)], pad_id=0, device="cpu"
+        [(p, r.ids) for p, r in zip(prompts, responses, strict=True)], pad_id=0, device="cpu"
     )
     model.eval()
     with torch.no_grad():
-        computed, _ = reply_logprobs(model, batch, temperature=temperature)
-    for row, reply in enumerate(replies):
-        recorded = torch.tensor(reply.logprobs)
-        assert torch.allclose(computed[row, : len(reply.ids)], recorded, atol=1e-5)
+        computed, _ = response_logprobs(model, batch, temperature=temperature)
+    for row, response in enumerate(responses):
+        recorded = torch.tensor(response.logprobs)
+        assert torch.allclose(computed[row, : len(response.ids)], recorded, atol=1e-5)
 
 
 def test_the_recorded_log_probability_is_that_of_the_distribution_sampled_from(prompts):
     model = tiny_model()
-    for prompt, reply in zip(prompts, sample(model, prompts, temperature=0.7), strict=True):
-        for at, token in enumerate(reply.ids):
-            expected = next_distribution(model, prompt + list(reply.ids[:at]), 0.7)[token]
-            assert reply.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
+    for prompt, response in zip(prompts, sample(model, prompts, temperature=0.7), strict=True):
+        for at, token in enumerate(response.ids):
+            expected = next_distribution(model, prompt + list(response.ids[:at]), 0.7)[token]
+            assert response.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize("own_seeds", [False, True])
@@ -86,8 +86,8 @@ def test_tokens_are_drawn_with_their_probabilities(
     model, draws = tiny_model(), 6000
     seeds = [(3, row) for row in range(draws)] if own_seeds else None
     options: dict[str, Any] = {"temperature": temperature, "max_new_tokens": 1, "seeds": seeds}
-    replies = sample(model, [prompts[0]] * draws, **options)
-    counted = np.bincount([r.ids[0] for r in replies], minlength=len(tiny_tokenizer()))
+    responses = sample(model, [prompts[0]] * draws, **options)
+    counted = np.bincount([r.ids[0] for r in responses], minlength=len(tiny_tokenizer()))
     expected = draws * next_distribution(model, prompts[0], temperature)
     # Rare tokens together, as the test needs a few of each.
     rare = expected < 5
@@ -100,35 +100,35 @@ def test_tokens_are_drawn_with_their_probabilities(
     assert chi_square < freedom + 4 * math.sqrt(2 * freedom)
 
 
-def test_prompts_that_are_equal_get_replies_of_their_own(prompts: list[list[int]]):
-    replies = sample(tiny_model(), [prompts[0]] * 20)
-    assert len({r.ids for r in replies}) > 10
+def test_prompts_that_are_equal_get_responses_of_their_own(prompts: list[list[int]]):
+    responses = sample(tiny_model(), [prompts[0]] * 20)
+    assert len({r.ids for r in responses}) > 10
 
 
 def test_temperature_zero_takes_the_likeliest_token_each_time(prompts: list[list[int]]):
     model = tiny_model()
-    for prompt, reply in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
-        for at, token in enumerate(reply.ids):
-            distribution = next_distribution(model, prompt + list(reply.ids[:at]), 1.0)
+    for prompt, response in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
+        for at, token in enumerate(response.ids):
+            distribution = next_distribution(model, prompt + list(response.ids[:at]), 1.0)
             assert token == distribution.argmax()
-            assert reply.logprobs[at] == pytest.approx(math.log(distribution[token]), abs=1e-5)
+            assert response.logprobs[at] == pytest.approx(math.log(distribution[token]), abs=1e-5)
 
 
-def test_equal_seeds_give_equal_replies_and_others_others(prompts: list[list[int]]):
+def test_equal_seeds_give_equal_responses_and_others_others(prompts: list[list[int]]):
     model = tiny_model()
     first = sample(model, prompts, seed=(3, 4))
     assert sample(model, prompts, seed=(3, 4)) == first
     assert sample(model, prompts, seed=(3, 5)) != first
 
 
-def test_with_seeds_of_their_own_replies_do_not_depend_on_their_company(prompts):
+def test_with_seeds_of_their_own_responses_do_not_depend_on_their_company(prompts):
     model, seeds = tiny_model(), [(1, row) for row in range(len(TEXTS))]
     together = sample(model, prompts, seeds=seeds, seed=(0,))
     for batch in (1, 60):
         apart = sample(model, prompts, seeds=seeds, seed=(9,), max_batch_tokens=batch)
         assert [r.ids for r in apart] == [r.ids for r in together]
-    for prompt, seed, reply in zip(prompts, seeds, together, strict=True):
-        assert sample(model, [prompt], seeds=[seed])[0].ids == reply.ids
+    for prompt, seed, response in zip(prompts, seeds, together, strict=True):
+        assert sample(model, [prompt], seeds=[seed])[0].ids == response.ids
     others = sample(model, prompts, seeds=[(2, row) for row in range(len(TEXTS))])
     assert [r.ids for r in others] != [r.ids for r in together]
 
@@ -139,26 +139,26 @@ def test_sampling_leaves_torchs_own_generator_alone(prompts: list[list[int]]):
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_a_reply_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
-    replies = sample(tiny_model(), prompts * 20, max_new_tokens=12)
+def test_a_response_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
+    responses = sample(tiny_model(), prompts * 20, max_new_tokens=12)
     end = tokenizer.eos_token_id
-    kinds = {r.finish_reason for r in replies}
+    kinds = {r.finish_reason for r in responses}
     assert kinds == {"stop", "length"}
-    for reply in replies:
-        if reply.finish_reason == "stop":
-            assert reply.ids[-1] == end and reply.ids.count(end) == 1
+    for response in responses:
+        if response.finish_reason == "stop":
+            assert response.ids[-1] == end and response.ids.count(end) == 1
         else:
-            assert len(reply.ids) == 12 and end not in reply.ids
-        assert len(reply.ids) == len(reply.logprobs)
-        assert reply.text == tokenizer.decode(reply.ids, skip_special_tokens=True)
-        assert "<" not in reply.text
+            assert len(response.ids) == 12 and end not in response.ids
+        assert len(response.ids) == len(response.logprobs)
+        assert response.text == tokenizer.decode(response.ids, skip_special_tokens=True)
+        assert "<" not in response.text
 
 
-def test_any_of_several_end_tokens_ends_a_reply(prompts: list[list[int]]):
+def test_any_of_several_end_tokens_ends_a_response(prompts: list[list[int]]):
     model = tiny_model()
     model.generation_config.eos_token_id = [3, 10, 11]
-    replies = sample(model, prompts * 10, max_new_tokens=12)
-    assert {r.ids[-1] for r in replies if r.finish_reason == "stop"} == {3, 10, 11}
+    responses = sample(model, prompts * 10, max_new_tokens=12)
+    assert {r.ids[-1] for r in responses if r.finish_reason == "stop"} == {3, 10, 11}
 
 
 def test_the_end_tokens_are_those_of_the_generation_config_and_of_the_tokenizer(tokenizer):
@@ -211,14 +211,14 @@ def test_sampling_is_without_dropout_and_leaves_the_training_mode_as_it_was(prom
 
 
 @pytest.mark.parametrize("budget", [1, 60, 150, 10_000])
-def test_greedy_replies_do_not_depend_on_the_batches(budget: int, prompts: list[list[int]]):
+def test_greedy_responses_do_not_depend_on_the_batches(budget: int, prompts: list[list[int]]):
     model = tiny_model()
     together = sample(model, prompts, temperature=0.0)
     apart = sample(model, prompts, temperature=0.0, max_batch_tokens=budget)
     assert [r.ids for r in apart] == [r.ids for r in together]
 
 
-def test_batches_stay_under_their_budget_and_replies_come_in_the_order_of_the_prompts():
+def test_batches_stay_under_their_budget_and_responses_come_in_the_order_of_the_prompts():
     policy = TransformersPolicy(tiny_model(), tiny_tokenizer(), max_batch_tokens=100)
     lengths = [3, 40, 5, 4, 90, 6, 38, 3]
     prompts = [[5] * n for n in lengths]
@@ -230,11 +230,11 @@ def test_batches_stay_under_their_budget_and_replies_come_in_the_order_of_the_pr
     assert [4] in chunks  # over the budget by itself, and sampled all the same
 
 
-def test_no_prompts_give_no_replies():
+def test_no_prompts_give_no_responses():
     assert sample(tiny_model(), []) == []
 
 
-def test_replies_carry_the_version_of_the_weights(prompts: list[list[int]]):
+def test_responses_carry_the_version_of_the_weights(prompts: list[list[int]]):
     policy = TransformersPolicy(tiny_model(), tiny_tokenizer())
     policy.weight_version = 12
     options = {"temperature": 1.0, "max_new_tokens": 2, "seed": (0,)}
@@ -344,9 +344,9 @@ def test_asking_for_a_gpu_that_is_not_there_is_a_usage_error(tmp_path: Path):
         load_model(str(save_tiny_model(tmp_path)), device="cuda:99")
 
 
-def test_prompts_and_replies_that_exceed_the_models_context_are_a_usage_error():
+def test_prompts_and_responses_that_exceed_the_models_context_are_a_usage_error():
     check_context(tiny_model(), prompt_tokens=500, new_tokens=12)
-    with pytest.raises(UsageError, match=r"prompts of 500 and replies of 13 .* context of 512"):
+    with pytest.raises(UsageError, match=r"prompts of 500 and responses of 13 .* context of 512"):
         check_context(tiny_model(), prompt_tokens=500, new_tokens=13)
 
 

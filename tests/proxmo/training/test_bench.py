@@ -49,7 +49,7 @@ def test_an_interpreter_that_cannot_train_is_named_with_what_it_needs(config: Co
 def test_trl_trains_on_the_same_prompts(config: Config):
     found = beside_trl(config, os.environ["PROXMO_TRL_PYTHON"], repeats=1)
     assert found.theirs is not None
-    # Replies differ by chance; the prompts, which are most of it, do not.
+    # Responses differ by chance; the prompts, which are most of it, do not.
     assert found.theirs.tokens == pytest.approx(found.ours.tokens, rel=0.1)
 
 

@@ -13,7 +13,7 @@ import pytest
 from proxmo.config import OptimConfig
 from proxmo.errors import TrainingError
 from proxmo.policies.transformers import TransformersPolicy
-from proxmo.training.batching import collate, reply_logprobs
+from proxmo.training.batching import collate, response_logprobs
 from proxmo.training.learner import Learner
 from proxmo.types import Step
 from tests.fakes import dropout_model, rng, tiny_model, tiny_tokenizer
@@ -26,14 +26,14 @@ TEXTS = ["now 1", "to 12 now 3 up", "0", "now 0 to 1"] * 3
 
 
 def sampled(model: Any, texts: list[str] = TEXTS, temperature: float = 1.0) -> list[Step]:
-    """Steps whose replies the model itself gave."""
+    """Steps whose responses the model itself gave."""
     tokenizer = tiny_tokenizer()
     prompts = [tokenizer(text)["input_ids"] for text in texts]
     policy = TransformersPolicy(model, tokenizer)
-    replies = policy.generate(prompts, temperature=temperature, max_new_tokens=6, seed=(1,))
+    responses = policy.generate(prompts, temperature=temperature, max_new_tokens=6, seed=(1,))
     return [
         Step(0, "", tuple(p), r.ids, r.logprobs, r.text, r.text, True, "ok", 0.0, 0)
-        for p, r in zip(prompts, replies, strict=True)
+        for p, r in zip(prompts, responses, strict=True)
     ]
 
 
@@ -44,8 +44,8 @@ def learner(model: Any, config: OptimConfig = OPTIM, reference: Any = None) -> L
 def log_likelihood(model: Any, steps: list[Step]) -> np.ndarray:
     batch = collate([(s.prompt_ids, s.response_ids) for s in steps], pad_id=0, device="cpu")
     with torch.no_grad():
-        logprobs, _ = reply_logprobs(model, batch, temperature=1.0)
-    return (logprobs * batch.reply_mask).sum(-1).numpy()
+        logprobs, _ = response_logprobs(model, batch, temperature=1.0)
+    return (logprobs * batch.response_mask).sum(-1).numpy()
 
 
 def weights(model: Any) -> Any:
@@ -62,7 +62,7 @@ def update(model: Any, config: OptimConfig = OPTIM, advantages: Any = None, **op
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_a_reply_becomes_likelier_by_a_positive_advantage_and_rarer_by_a_negative(sign: float):
+def test_a_response_becomes_likelier_by_a_positive_advantage_and_rarer_by_a_negative(sign: float):
     model = tiny_model()
     steps = sampled(model)[:1]
     before = log_likelihood(model, steps)[0]
@@ -70,7 +70,7 @@ def test_a_reply_becomes_likelier_by_a_positive_advantage_and_rarer_by_a_negativ
     assert sign * (log_likelihood(model, steps)[0] - before) > 0.01
 
 
-def test_repeated_updates_tell_good_replies_from_bad_ones():
+def test_repeated_updates_tell_good_responses_from_bad_ones():
     model = tiny_model()
     steps = sampled(model)
     advantages = np.where(np.arange(len(steps)) % 2 == 0, 1.0, -1.0)
@@ -94,15 +94,15 @@ def test_the_micro_batches_do_not_change_the_update(budget: int):
 
 @pytest.mark.parametrize("budget", [1, 40])
 def test_every_token_of_a_minibatch_weighs_the_same(budget: int):
-    """The gradient is that of the mean over all tokens, however long their replies are."""
+    """The gradient is that of the mean over all tokens, however long their responses are."""
     model = tiny_model()
     steps = sampled(model)
     assert len({len(s.response_ids) for s in steps}) > 1
     advantages = np.linspace(-1.0, 2.0, len(steps))
     batch = collate([(s.prompt_ids, s.response_ids) for s in steps], pad_id=0, device="cpu")
-    logprobs, _ = reply_logprobs(model, batch, temperature=1.0)
-    weight = torch.tensor(advantages, dtype=torch.float32).unsqueeze(-1) * batch.reply_mask
-    (-(logprobs * weight).sum() / batch.reply_mask.sum()).backward()
+    logprobs, _ = response_logprobs(model, batch, temperature=1.0)
+    weight = torch.tensor(advantages, dtype=torch.float32).unsqueeze(-1) * batch.response_mask
+    (-(logprobs * weight).sum() / batch.response_mask.sum()).backward()
     expected = math.sqrt(sum(float(w.grad.square().sum()) for w in model.parameters()))
 
     config = replace(OPTIM, micro_batch_tokens=budget)
@@ -123,13 +123,13 @@ def test_a_step_of_no_advantage_counts_as_tokens_but_pulls_nowhere():
 
 def test_steps_without_advantage_are_left_out_only_where_nothing_else_pulls_at_them(monkeypatch):
     seen: list[int] = []
-    original = Learner._terms
+    original = Learner._collate
 
     def spy(self: Learner, steps: list[Step], *rest: Any) -> Any:
         seen.append(len(steps))
         return original(self, steps, *rest)
 
-    monkeypatch.setattr(Learner, "_terms", spy)
+    monkeypatch.setattr(Learner, "_collate", spy)
     advantages = np.zeros(len(TEXTS))
     advantages[:3] = 1.0
     update(tiny_model(), OPTIM, advantages)
@@ -312,7 +312,7 @@ def test_a_full_memory_names_the_setting_to_change(monkeypatch):
     def full(*_: Any, **__: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB")
 
-    monkeypatch.setattr(Learner, "_terms", full)
+    monkeypatch.setattr(Learner, "_collate", full)
     with pytest.raises(TrainingError, match=r"lower optim.micro_batch_tokens \(now 16384\)"):
         update(tiny_model())
 
@@ -361,7 +361,7 @@ def test_the_micro_batches_do_not_change_any_aggregation(aggregation: str):
     assert other["loss/grad_norm"] == pytest.approx(metrics["loss/grad_norm"], rel=1e-4)
 
 
-def test_a_reply_weighs_the_same_whatever_its_length_where_sequences_count():
+def test_a_response_weighs_the_same_whatever_its_length_where_sequences_count():
     model = tiny_model()
     steps = sampled(model)
     advantages = np.linspace(-1.0, 1.0, len(steps))

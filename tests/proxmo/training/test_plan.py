@@ -9,7 +9,7 @@ import pytest
 from proxmo.config import Config, EnvConfig, ModelConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.errors import UsageError
-from proxmo.reporting import plan as module
+from proxmo.training import plan as module
 from proxmo.training.plan import plan
 from tests.fakes import COUNTER, save_tiny_model
 

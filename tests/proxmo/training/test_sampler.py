@@ -14,7 +14,7 @@ import pytest
 from proxmo.config import Config, OptimConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.errors import RolloutError, TrainingError, UsageError
-from proxmo.policies.base import Reply
+from proxmo.policies.base import Response
 from proxmo.policies.engines import EngineRequest
 from proxmo.policies.transformers import TransformersPolicy, load_model
 from proxmo.training import sampler as sampler_module
@@ -39,7 +39,7 @@ class Elsewhere(TransformersPolicy):
             self.model = load_model_weights(self.model, directory)
         self.weight_version = version
 
-    def generate(self, *args: Any, **options: Any) -> list[Reply]:
+    def generate(self, *args: Any, **options: Any) -> list[Response]:
         self.calls.append("generate")
         return super().generate(*args, **options)
 
@@ -64,7 +64,7 @@ class OnTheirOwn(Elsewhere):
 
 
 class Stamps(Elsewhere):
-    """Takes the weights, but its replies claim to be of the first ones."""
+    """Takes the weights, but its responses claim to be of the first ones."""
 
     def load_weights(self, directory: Path, version: int) -> None:
         super().load_weights(directory, 0)
@@ -193,7 +193,9 @@ def test_a_wide_tolerance_lets_a_gap_pass_and_it_is_logged(
     assert rows(tmp_path / "run")[-1]["rollout/sync_gap"] > 1e-3
 
 
-def test_a_reply_of_older_weights_than_allowed_is_refused(engine: Any, model: Path, tmp_path: Path):
+def test_a_response_of_older_weights_than_allowed_is_refused(
+    engine: Any, model: Path, tmp_path: Path
+):
     engine(Stamps)
     with pytest.raises(RolloutError, match="sampled 1 updates ago, but rollout.lag allows 0"):
         run(with_engine(model), tmp_path / "run")
@@ -275,9 +277,9 @@ def test_an_update_that_breaks_the_weights_is_not_taken_for_a_fault_of_the_sampl
 
 def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, tmp_path: Path):
     class Dies(Elsewhere):
-        def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Reply]:
+        def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Response]:
             if self.weight_version:
-                return [Reply((), (), "", "error", 1, error="engine core died") for _ in prompts]
+                return [Response((), (), "", "error", 1, error="engine core died") for _ in prompts]
             return super().generate(prompts, **options)
 
     engine(Dies)
