@@ -155,7 +155,7 @@ def _print_plan(config: Config, processes: int) -> None:
         check_request(config)
     from proxmo.training.plan import plan
 
-    comments = plan(config, play=checked, processes=processes)
+    comments = plan(config, play=checked, nproc=processes)
     click.echo(dump_toml(config) + "".join(f"# {line}\n" for line in comments), nl=False)
 
 

@@ -1,7 +1,7 @@
-"""What a long piece of work (training, evaluation) says while it runs.
+"""How training and evaluation report their progress.
 
-The library calls a listener and never prints. This base class ignores everything, so that a
-listener only overrides what it shows, and the library never has to ask whether there is one.
+The library calls a listener and never prints. The base class ignores everything, so a listener
+overrides only what it shows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Listener:
-    """Hears the progress of a run, from the thread that does the work."""
+    """Hears about the progress of a run, in the thread that does the work."""
 
     def phase(
         self,
@@ -22,24 +22,24 @@ class Listener:
         text: str = "",
         **details: Any,
     ) -> None:
-        """Work that is not an iteration is under way: warm start, evaluation, saving, ...
+        """Reports a phase outside iterations: warm start, evaluation, saving, ...
 
         Args:
-            name: what is being done, in words; a call with another name ends the phase before.
-            done: how much of it is done, in the phase's own unit.
-            total: how much there is; None when that is not known.
-            text: how it stands, for example "loss 0.31".
+            name: of the phase, in words; a call with another name ends the phase before.
+            done: finished part, in the phase's own unit.
+            total: the whole; None if unknown.
+            text: the state, for example "loss 0.31".
             details: further values of the phase that a display may leave out.
         """
 
     def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
-        """Iteration `iteration` (from 1) of `total` is over; keys are those of docs/metrics.md."""
+        """Reports that iteration `iteration` (from 1) ended; docs/metrics.md lists the keys."""
 
     def evaluation(self, summary: Mapping[str, Any]) -> None:
-        """An evaluation is over; `summary` is what `Evaluation.to_json` gives."""
+        """Reports that an evaluation ended; `summary` is `Evaluation.to_json`."""
 
     def message(self, text: str) -> None:
-        """Something happened that a person should read."""
+        """Reports something that a person should read."""
 
     def close(self) -> None:
-        """Nothing more will come; a display gives the terminal back."""
+        """Ends the reports; a display releases the terminal."""

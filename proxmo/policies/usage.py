@@ -51,7 +51,7 @@ class Usage:
 
     @classmethod
     def of_response(cls, counts: tuple[int, int] | None, prices: Prices) -> Usage:
-        """The usage of a response of (prompt, completion) tokens; None: the server did not count."""
+        """The usage of a response of (prompt, completion) tokens; None if nobody counted."""
         if counts is None:
             return cls(uncounted=1)
         prompt, completion = counts

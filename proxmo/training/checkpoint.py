@@ -36,11 +36,10 @@ def save_checkpoint(
         model: saved as an ordinary Hugging Face model, adapters added to its weights.
         tokenizer: likewise.
         settings: JSON object that `proxmo eval` reads its environment and prompt from.
-        state: what a resumed run needs besides the weights (optimiser, schedule); None for none.
+        state: optimiser and schedule, for a resumed run; None writes none.
 
     Raises:
-        CheckpointError: when the disk is full or not writable; an earlier checkpoint stays as it
-            was.
+        CheckpointError: the disk is full or not writable; earlier checkpoints stay intact.
     """
 
     def fill(path: Path) -> None:
@@ -60,13 +59,12 @@ def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool
     """Lets `fill` write a hidden directory beside `target`, then renames it to `target`.
 
     Args:
-        target: what appears, whole.
-        fill: writes the files into the directory it is given.
-        replace: an existing `target` makes way; else it stays, as the one that was first.
+        target: appears complete or not at all.
+        fill: writes the files into the directory it gets.
+        replace: whether to replace an existing `target`; otherwise the first one stays.
 
     Raises:
-        CheckpointError: when writing fails; `target` is then unchanged and the partial directory is
-            gone.
+        CheckpointError: writing failed; `target` is unchanged, the partial directory gone.
     """
     partial = target.parent / f".partial-{target.name}-{os.getpid()}"
     try:
@@ -79,10 +77,10 @@ def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool
         _sync(partial)
         _publish(partial, target, replace=replace)
         _sync(target.parent)
-    except Exception as cause:  # a full disk: safetensors and tokenizers have their own classes
+    except Exception as cause:  # safetensors and tokenizers have their own errors for a full disk
         raise CheckpointError(
             f"cannot save {target}: {cause}; free some space or choose another --out "
-            "(what was saved before is intact)"
+            "(earlier checkpoints are intact)"
         ) from cause
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -90,7 +88,7 @@ def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool
 
 
 def _publish(partial: Path, target: Path, *, replace: bool) -> None:
-    """Renames `partial` to `target`; an existing target is moved aside first and removed last."""
+    """Renames `partial` to `target`; moves an existing one aside first and removes it last."""
     old = target.parent / f".partial-old-{target.name}-{os.getpid()}"
     if replace and target.exists():
         target.rename(old)
@@ -112,9 +110,9 @@ def _sync(path: Path) -> None:
 
 
 def prune_checkpoints(run: Path, *, keep: int, protect: int | None = None) -> None:
-    """Deletes all but the newest `keep` checkpoints, and those a killed process left half-written.
+    """Deletes all but the newest `keep` checkpoints, and partial ones of a killed process.
 
-    `protect` names an iteration that stays in any case (the best one).
+    Never deletes that of iteration `protect`, the best one.
     """
     for path in (run / "checkpoints").glob(".partial-*"):
         shutil.rmtree(path, ignore_errors=True)

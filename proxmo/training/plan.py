@@ -12,7 +12,7 @@ from proxmo.config import Config
 from proxmo.errors import UsageError
 from proxmo.formats import count
 from proxmo.training.architecture import FAMILIES, Architecture, find_architecture
-from proxmo.training.estimate import Memory, memory, most_tokens, played
+from proxmo.training.estimate import Memory, measure_episodes, memory, most_tokens
 
 GB = 1e9
 # Assumed memory of a GPU if this machine has none.
@@ -21,13 +21,13 @@ _USUAL_GPU = 80 * GB
 _DRIVER = Path("/dev/nvidiactl")
 
 
-def plan(config: Config, *, play: bool, processes: int = 1) -> list[str]:
+def plan(config: Config, *, play: bool, nproc: int = 1) -> list[str]:
     """Lines about the needs of a run, as far as they can be known.
 
     Args:
         config: of the run.
         play: whether to play a few tasks without a model, to see how long prompts are.
-        processes: number of processes, each with its own device.
+        nproc: number of processes, each with its own device.
 
     Raises:
         UsageError: this machine lacks the device, or the model's context is too short.
@@ -38,8 +38,8 @@ def plan(config: Config, *, play: bool, processes: int = 1) -> list[str]:
     if model is not None:
         # vLLM in this process means a GPU, even if this machine has none.
         on_gpu = config.model.device != "cpu" and bool(gpus or config.rollout.engine == "vllm")
-        needed = memory(config, model, on_gpu=on_gpu, processes=processes)
-        lines += _memory(config, needed, gpus[0] if gpus else None, processes)
+        needed = memory(config, model, on_gpu=on_gpu, nproc=nproc)
+        lines += _memory(config, needed, gpus[0] if gpus else None, nproc)
     return [*lines, *_tokens(config, play)]
 
 
@@ -87,8 +87,8 @@ def _device(config: Config, gpus: list[float]) -> Iterator[str]:
         yield "device: no GPU here, so cpu on this machine"
 
 
-def _memory(config: Config, needed: Memory, device: float | None, processes: int) -> Iterator[str]:
-    each = f" on each of {processes} devices" if processes > 1 else ""
+def _memory(config: Config, needed: Memory, device: float | None, nproc: int) -> Iterator[str]:
+    each = f" on each of {nproc} devices" if nproc > 1 else ""
     yield (
         f"memory: {_size(needed.update_peak)}{each} while training "
         f"({_parts({**needed.kept, **needed.updating})}), libraries not counted"
@@ -132,7 +132,7 @@ def _tokens(config: Config, play: bool) -> Iterator[str]:
     if not play:
         return
     for player in ("expert", "random"):
-        like = played(config, player)
+        like = measure_episodes(config, player)
         if like is None:
             yield f"tokens: {name} cannot be played by the {player} player"
             continue
@@ -140,7 +140,7 @@ def _tokens(config: Config, play: bool) -> Iterator[str]:
         yield (
             f"tokens: about {count(expected.total)} per iteration, {count(expected.prompt)} of "
             f"prompts, {count(expected.response)} of responses, for an agent that plays like "
-            f"the {player} one ({like.steps:.1f} steps an episode, prompts of {like.prompt:.0f} and "
+            f"the {player} one ({like.steps:.1f} steps an episode, prompts of {like.prompt:.0f}, "
             f"responses of {like.response:.0f} tokens)"
         )
 

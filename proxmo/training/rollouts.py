@@ -1,4 +1,4 @@
-"""The episodes of each iteration, played when they are asked for or beside the training before."""
+"""Plays the episodes of each iteration, on demand or during the update before."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from proxmo.rollout.resampling import replace_flat_groups
 from proxmo.types import Episode
 from proxmo_envs import TaskSet
 
-# Part the draws of a run by what they are for; 2 is the update, 3 the evaluation.
+# Separate the draws of a run by purpose; 2 is the update, 3 the evaluation.
 TASKS, ROLLOUT = range(2)
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """The episodes of an iteration and what playing them took, as `rollout/*` metrics."""
+class RolloutResult:
+    """The episodes of an iteration, and `rollout/*` metrics."""
 
     episodes: list[Episode]
     metrics: dict[str, float]
@@ -34,15 +34,15 @@ class Played:
 class Rollouts:
     """Plays the episodes of an iteration; equal seeds, weights and tasks give equal episodes.
 
-    Of several processes each plays whole groups, and all get all episodes. They are the same for
-    any number of processes above one, as every decision then has a seed of its own.
+    Each of several processes plays whole groups, and all get all episodes. The episodes are the
+    same for any number of processes above one, because every decision then has its own seed.
 
     Args:
         config: of the run.
-        tasks: what is trained on.
-        pool: where environments come from.
-        agent: who plays.
-        progress: called with (episodes ended, episodes in all), of this process.
+        tasks: to train on.
+        pool: of environments.
+        agent: plays.
+        progress: called with (episodes ended, all episodes) of this process.
         processes: the processes that play together.
     """
 
@@ -56,7 +56,7 @@ class Rollouts:
         processes: ProcessGroup = SINGLE,
     ) -> None:
         self.config = config
-        # Of its own, as they may be played beside the training.
+        # A group of its own, because a thread may play during the update.
         self.processes = processes.new_group()
         self.tasks = tasks
         self.agent = agent
@@ -69,22 +69,22 @@ class Rollouts:
             retries=config.rollout.retries,
         )
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="rollout")
-        self._pending: Future[Played] | None = None
+        self._pending: Future[RolloutResult] | None = None
 
     def begin(self, iteration: int) -> None:
-        """Starts to play an iteration's episodes while the caller does something else."""
+        """Starts to play an iteration's episodes in a thread."""
         self._pending = self._beside.submit(self._play, iteration, lambda done, total: None)
 
     def wait(self) -> None:
-        """Returns when nothing is in flight: only then may weights be replaced."""
+        """Returns when no episode is in flight; only then may weights be replaced."""
         if self._pending is not None:
             self._pending.result()
 
-    def get(self, iteration: int) -> Played:
-        """The episodes of an iteration: those begun before, else played now.
+    def get(self, iteration: int) -> RolloutResult:
+        """Returns the episodes of an iteration; plays them now unless `begin` did.
 
         Raises:
-            RolloutError: they were sampled with weights older than `rollout.lag` allows.
+            RolloutError: their off-policy lag is more than `rollout.lag` allows.
         """
         pending, self._pending = self._pending, None
         played = self._play(iteration, self.progress) if pending is None else pending.result()
@@ -95,13 +95,15 @@ class Rollouts:
                 f"iteration {iteration + 1} holds responses sampled {lag} updates ago, but "
                 f"rollout.lag allows {self.config.rollout.lag}: the sampler missed an update"
             )
-        return Played(played.episodes, played.metrics | {"rollout/weight_lag_updates": float(lag)})
+        return RolloutResult(
+            played.episodes, played.metrics | {"rollout/weight_lag_updates": float(lag)}
+        )
 
     def close(self) -> None:
-        """Waits for what is in flight, and plays no more."""
+        """Waits for the episodes in flight, and plays no more."""
         self._beside.shutdown(wait=True, cancel_futures=True)
 
-    def _play(self, iteration: int, progress: Callable[[int, int], None]) -> Played:
+    def _play(self, iteration: int, progress: Callable[[int, int], None]) -> RolloutResult:
         config = self.config.rollout
         rng = np.random.default_rng((self.config.seed, TASKS, iteration))
         seed = (self.config.seed, ROLLOUT, iteration)
@@ -130,10 +132,10 @@ class Rollouts:
                 "replayed": self.collector.replayed - replayed_before,
             }
         )
-        return Played(
+        return RolloutResult(
             episodes,
             {
-                # Of the tokens sampled, those in the iteration's episodes.
+                # Share of the sampled tokens that the iteration's episodes hold.
                 "rollout/efficiency": kept / max(totals["sampled"], 1),
                 "rollout/replayed_episodes": float(totals["replayed"]),
                 "rollout/resampled_groups": float(fresh),

@@ -1,4 +1,8 @@
-"""Supervised fine-tuning: cross-entropy on given responses, with a smaller weight on the prompt."""
+"""The warm start of the embedded model: cross-entropy on responses and, with less weight, prompts.
+
+`imitation` fine-tunes other models with the learner. This loop differs on purpose: it trains the
+prompt, too, and the hidden matrices with Muon, which makes a model from nothing fluent in a minute.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SftConfig:
-    """How long and how fast supervised training goes."""
+    """Length and learning rates of the warm start."""
 
     steps: int
     batch_size: int = 32
@@ -35,7 +39,7 @@ class SftConfig:
 
 
 def sft_loss(model: Any, batch: TokenBatch, *, prompt_weight: float) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of responses plus `prompt_weight` times that of prompts; the former alone."""
+    """Cross-entropy of responses plus `prompt_weight` times that of prompts, and the former."""
     import torch
 
     logits = model(

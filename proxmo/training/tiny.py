@@ -1,11 +1,12 @@
-"""`tiny`: the embedded model, built from nothing on this machine and warm-started by imitation.
+"""`tiny`: the embedded model, built on this machine and warm-started by imitation.
 
-A Qwen2-architecture model of under a million parameters with its own tokenizer, saved as an
-ordinary Hugging Face directory and from then on treated like any other model. It is made once and
-cached under a hash of everything it depends on.
+A Qwen2 model of under a million parameters with its own tokenizer, saved as an ordinary Hugging
+Face directory and from then on treated like any other model. It is made once and cached under a
+hash of everything it depends on.
 
-The tokenizer is trained on what expert episodes print, then the network imitates the expert. It is
-deliberately narrow: on a CPU many small steps teach it more in a minute than a few wide ones.
+We train the tokenizer on the text of expert episodes, then the network on the expert's actions. The
+network is narrow: on a CPU it learns more in a minute from many small steps than from a few wide
+ones.
 """
 
 from __future__ import annotations
@@ -40,10 +41,9 @@ CHAT_TEMPLATE = (
 )
 # Enough for the admissible lists of an episode or two.
 REMEMBERED_ACTIONS = 200
-# A token that is a word: what precedes the letters or digits, if anything, and those.
+# A token that is a word: an optional mark, then letters or digits.
 _WORD = re.compile(r"([^A-Za-z0-9]?)([A-Za-z0-9]+)")
-# The code the cached model is a function of, besides the settings: modules, and packages whole, so
-# that a file added to one of them cannot be forgotten here.
+# The code that the cached model depends on besides the settings: modules and whole packages.
 SOURCES = (
     "proxmo.agents",
     "proxmo.training.batching",
@@ -66,12 +66,12 @@ class TinyConfig:
     vocabulary: int = 1536
     context: int = 4096
     games: int = 4000
-    # Share of the demonstrated steps at which something else is done than the expert would do.
+    # Share of the demonstrated steps at which a random action replaces the expert's.
     noise: float = 0.2
-    # Imitate what is done then as well, where it is possible: a demonstrator who errs.
+    # Whether to imitate random actions, too, if they are possible: a demonstrator who errs.
     imitate_slips: bool = False
     imitation: SftConfig = SftConfig(steps=700, lr=6e-3, muon_lr=0.03)
-    # Start tokens that are one word with different marks before it from kindred vectors.
+    # Whether tokens that are the same word after different marks start from similar vectors.
     kindred_words: bool = False
     seed: int = 0
 
@@ -83,7 +83,7 @@ def tiny_config(env_id: str) -> TinyConfig:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One moment of an episode: what the agent saw, and the action to imitate."""
+    """A step of an episode: the agent's view, and the action to imitate."""
 
     view: View
     action: str
@@ -92,11 +92,11 @@ class Demonstration:
 def tiny_model_path(
     env: EnvConfig, prompt: PromptConfig, config: TinyConfig, progress: Progress
 ) -> Path:
-    """Returns the directory of the warm-started model, building it first when the cache has none.
+    """Returns the directory of the warm-started model; builds it if the cache has none.
 
     Args:
-        env: world whose expert is imitated.
-        prompt: prompt form the model is warm-started on.
+        env: environment whose expert to imitate.
+        prompt: form of the prompts.
         config: size and length.
         progress: called as progress(phase, done=..., total=..., text=...).
     """
@@ -179,11 +179,11 @@ def record_demonstrations(
     rng: np.random.Generator,
     progress: Progress,
 ) -> list[Demonstration]:
-    """Plays games with the expert, now and then doing something else, to show recoveries too.
+    """Plays games with the expert and some random actions, to show recoveries too.
 
-    With probability `noise` a random action is executed instead: one that is possible now, or one
-    that was possible earlier or elsewhere. The latter shows what follows a mistake; a model that
-    has never seen "Nothing happens." repeats the mistake until the step limit.
+    With probability `noise` a random action replaces the expert's: a possible one, or one that was
+    possible earlier or elsewhere. The latter shows the response to a mistake; a model that has
+    never seen "Nothing happens." repeats the mistake until the step limit.
     """
     tasks = task_set(env_config.id, env_config.split, env_config.data, **env_config.kwargs)
     chosen = tasks.sample(rng, config.games)
@@ -232,16 +232,15 @@ def _filled(action: str, task: str, rng: np.random.Generator) -> str:
 def build_tokenizer(
     demonstrations: Sequence[Demonstration], prompt: PromptConfig, config: TinyConfig
 ) -> Any:
-    """Trains a byte-level BPE (any text encodes) on what the demonstrations print and say.
+    """Trains a byte-level BPE on the text of the demonstrations; it can encode any text.
 
-    It is a `Qwen2Tokenizer` with a vocabulary of its own: `AutoTokenizer` loads that class for
-    every Qwen2 model, whatever its files say, so any other class would split text differently once
-    saved.
+    It is a `Qwen2Tokenizer` with its own vocabulary: `AutoTokenizer` loads that class for every
+    Qwen2 model, whatever its files say, so another class would split text differently once saved.
     """
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
     from transformers import Qwen2Tokenizer
 
-    # Its annotations know neither merges as pairs nor a vocabulary without an unknown token.
+    # Its annotations allow neither merges as pairs nor a vocabulary without an unknown token.
     tokenizer_class: Any = Qwen2Tokenizer
 
     def wrap(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> Any:
@@ -256,7 +255,7 @@ def build_tokenizer(
         )
 
     blank = wrap({token: i for i, token in enumerate(SPECIAL_TOKENS)}, [])
-    # The builder needs a tokenizer to count with; any will do to render the texts to train on.
+    # The builder counts with a tokenizer; any will do to render the texts to train on.
     builder = PromptBuilder(replace(prompt, max_prompt_tokens=1_000_000), blank)
     raw = Tokenizer(models.BPE())
     raw.normalizer = blank.backend_tokenizer.normalizer
@@ -271,8 +270,8 @@ def build_tokenizer(
     raw.train_from_iterator(texts, trainer)
     trained = json.loads(raw.to_str())["model"]
     tokenizer = wrap(trained["vocab"], [tuple(pair) for pair in trained["merges"]])
-    # Qwen2 splits "mug 1" into three tokens; with the number in one piece what follows a name is
-    # found by looking one token back, which a small model learns much sooner than two.
+    # Qwen2 splits "mug 1" into three tokens. With the number in one piece, a small model has to
+    # look back one token to continue a name, which it learns much sooner than two.
     tokenizer.add_tokens([AddedToken(one, normalized=False) for one in NUMBER_TOKENS])
     return tokenizer
 
@@ -302,14 +301,11 @@ def new_model(tokenizer: Any, config: TinyConfig) -> Any:
 
 
 def _make_words_kindred(model: Any, tokenizer: Any) -> None:
-    """Makes the vector of every word the sum of one for its letters and one for what precedes them.
-
-    The case of the letters does not count.
-    """
+    """Makes the vector of a word the sum of one for its letters, in any case, and one for its mark."""
     import torch
 
     embeddings = model.get_input_embeddings().weight
-    # Larger than usual: the first steps of the optimiser would wash the kinship out.
+    # Larger than usual, so that the first optimiser steps do not wash the similarity out.
     larger = 10
     embeddings.data.mul_(larger)
     scale = larger * model.config.initializer_range / 2**0.5

@@ -13,7 +13,7 @@ import pytest
 from proxmo.config import Config, EnvConfig, ModelConfig, OptimConfig, PromptConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.training.architecture import KNOWN
-from proxmo.training.estimate import memory, micro_batch, most_tokens, played
+from proxmo.training.estimate import measure_episodes, memory, micro_batch, most_tokens
 from tests.fakes import COUNTER
 
 LARGE = KNOWN["qwen2.5-1.5b"]
@@ -141,7 +141,7 @@ def test_adapters_cost_a_fraction_and_four_bits_an_eighth_of_float32():
 
 def test_fsdp_cuts_the_optimiser_and_the_gradients_and_leaves_what_samples():
     cut = Config(model=ModelConfig(parallel="fsdp"))
-    needed = memory(cut, LARGE, on_gpu=True, processes=4)
+    needed = memory(cut, LARGE, on_gpu=True, nproc=4)
     assert needed.kept == {
         "weights": 2 * P,
         "reference": P / 2,
@@ -149,7 +149,7 @@ def test_fsdp_cuts_the_optimiser_and_the_gradients_and_leaves_what_samples():
         "AdamW moments": 2 * P,
     }
     assert needed.updating["gradients"] == P
-    assert memory(cut, LARGE, on_gpu=True) == memory(Config(), LARGE, on_gpu=True, processes=4)
+    assert memory(cut, LARGE, on_gpu=True) == memory(Config(), LARGE, on_gpu=True, nproc=4)
 
 
 def test_the_micro_batch_decides_the_activations_unless_a_single_sample_is_longer():
@@ -182,7 +182,7 @@ def test_the_most_tokens_are_those_of_full_prompts_and_responses():
 def test_played_tasks_tell_what_prompts_cost():
     world = EnvConfig(id=COUNTER, kwargs={"free": False})
     config = Config(env=world, rollout=RolloutConfig(tasks=2, group_size=3))
-    found = played(config, "expert")
+    found = measure_episodes(config, "expert")
     assert found is not None
     assert found.steps == 1.0
     assert 60 < found.prompt < 200
@@ -191,4 +191,4 @@ def test_played_tasks_tell_what_prompts_cost():
 
 
 def test_a_world_without_admissible_actions_is_not_played_by_chance():
-    assert played(Config(env=EnvConfig(id=COUNTER)), "random") is None
+    assert measure_episodes(Config(env=EnvConfig(id=COUNTER)), "random") is None
