@@ -301,7 +301,7 @@ def new_model(tokenizer: Any, config: TinyConfig) -> Any:
 
 
 def _make_words_kindred(model: Any, tokenizer: Any) -> None:
-    """Makes the vector of a word the sum of one for its letters, in any case, and one for its mark."""
+    """Makes the vector of a word the sum of one for its letters (any case) and one for its mark."""
     import torch
 
     embeddings = model.get_input_embeddings().weight
