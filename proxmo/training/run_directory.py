@@ -216,7 +216,7 @@ class RunDirectory:
         except OSError as cause:
             raise DataError(
                 f"cannot write into the run directory {str(self.path)!r}: {cause}; make room, then "
-                "continue with --resume (checkpoints saved earlier are intact)"
+                "continue with --resume (earlier checkpoints are intact)"
             ) from cause
 
     def evaluations(self) -> list[tuple[int, Evaluation]]:

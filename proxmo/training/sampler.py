@@ -139,7 +139,7 @@ class Sampler:
         if not ours.isfinite().all():
             raise TrainingError(
                 f"after update {version} the model's log-probabilities are not finite: the update "
-                "has broken its weights; lower optim.lr (what was saved before is intact)"
+                "has broken its weights; lower optim.lr (earlier checkpoints are intact)"
                 if version
                 else "the log-probabilities of the model are not finite before any update: its "
                 "weights are broken, or too large for model.dtype"

@@ -191,7 +191,7 @@ def test_a_full_disk_is_one_error_wherever_it_strikes(small_disk: Path):
     # One checkpoint takes about 110 kB; the disk is filled so that the second fails ever earlier.
     for kilobytes in (190, 215, 240, 270):
         ballast.write_bytes(b"x" * 1024 * kilobytes)
-        with pytest.raises(CheckpointError, match="cannot save.*what was saved before is intact"):
+        with pytest.raises(CheckpointError, match="cannot save.*earlier checkpoints are intact"):
             save(small_disk, 2)
         failures += 1
         latest = latest_checkpoint(small_disk)
