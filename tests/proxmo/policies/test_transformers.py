@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,6 @@ def test_tokens_are_drawn_with_their_probabilities(
     assert chi_square < freedom + 4 * math.sqrt(2 * freedom)
 
 
-def test_prompts_that_are_equal_get_responses_of_their_own(prompts: list[list[int]]):
-    responses = sample(tiny_model(), [prompts[0]] * 20)
-    assert len({r.ids for r in responses}) > 10
-
-
 def test_temperature_zero_takes_the_likeliest_token_each_time(prompts: list[list[int]]):
     model = tiny_model()
     for prompt, response in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
@@ -116,9 +112,13 @@ def test_temperature_zero_takes_the_likeliest_token_each_time(prompts: list[list
 
 def test_equal_seeds_give_equal_responses_and_others_others(prompts: list[list[int]]):
     model = tiny_model()
+    global_state = torch.random.get_rng_state()
     first = sample(model, prompts, seed=(3, 4))
     assert sample(model, prompts, seed=(3, 4)) == first
     assert sample(model, prompts, seed=(3, 5)) != first
+    assert len({r.ids for r in sample(model, [prompts[0]] * 20)}) > 10
+    assert sample(model, []) == []
+    assert torch.equal(global_state, torch.random.get_rng_state())
 
 
 def test_with_seeds_of_their_own_responses_do_not_depend_on_their_company(prompts):
@@ -131,12 +131,6 @@ def test_with_seeds_of_their_own_responses_do_not_depend_on_their_company(prompt
         assert sample(model, [prompt], seeds=[seed])[0].ids == response.ids
     others = sample(model, prompts, seeds=[(2, row) for row in range(len(TEXTS))])
     assert [r.ids for r in others] != [r.ids for r in together]
-
-
-def test_sampling_leaves_torchs_own_generator_alone(prompts: list[list[int]]):
-    before = torch.random.get_rng_state()
-    sample(tiny_model(), prompts)
-    assert torch.equal(before, torch.random.get_rng_state())
 
 
 def test_a_response_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
@@ -154,17 +148,15 @@ def test_a_response_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
         assert "<" not in response.text
 
 
-def test_any_of_several_end_tokens_ends_a_response(prompts: list[list[int]]):
-    model = tiny_model()
-    model.generation_config.eos_token_id = [3, 10, 11]
-    responses = sample(model, prompts * 10, max_new_tokens=12)
-    assert {r.ids[-1] for r in responses if r.finish_reason == "stop"} == {3, 10, 11}
-
-
-def test_the_end_tokens_are_those_of_the_generation_config_and_of_the_tokenizer(tokenizer):
+def test_the_end_tokens_are_those_of_the_generation_config_and_of_the_tokenizer(
+    tokenizer: Any, prompts: list[list[int]]
+):
     model = tiny_model()
     model.generation_config.eos_token_id = 7
     assert end_token_ids(model, tokenizer) == {7, tokenizer.eos_token_id}
+    model.generation_config.eos_token_id = [3, 10, 11]
+    responses = sample(model, prompts * 10, max_new_tokens=12)
+    assert {r.ids[-1] for r in responses if r.finish_reason == "stop"} == {3, 10, 11}
     model.generation_config.eos_token_id = None
     assert end_token_ids(model, tokenizer) == {tokenizer.eos_token_id}
 
@@ -230,17 +222,6 @@ def test_batches_stay_under_their_budget_and_responses_come_in_the_order_of_the_
     assert [4] in chunks  # over the budget by itself, and sampled all the same
 
 
-def test_no_prompts_give_no_responses():
-    assert sample(tiny_model(), []) == []
-
-
-def test_responses_carry_the_version_of_the_weights(prompts: list[list[int]]):
-    policy = TransformersPolicy(tiny_model(), tiny_tokenizer())
-    policy.weight_version = 12
-    options = {"temperature": 1.0, "max_new_tokens": 2, "seed": (0,)}
-    assert {r.weight_version for r in policy.generate(prompts, **options)} == {12}
-
-
 def test_a_saved_model_loads_as_what_it_was(tmp_path: Path, prompts: list[list[int]]):
     save_tiny_model(tmp_path, seed=3)
     model, tokenizer = load_model(str(tmp_path), device="cpu")
@@ -259,32 +240,17 @@ def test_weights_are_loaded_in_the_type_asked_for(tmp_path: Path, dtype: str, ex
     assert next(model.parameters()).dtype == getattr(torch, expected)
 
 
-def test_a_tokenizer_without_padding_pads_with_its_end_token(tmp_path: Path):
+@pytest.mark.parametrize("missing", [["pad_token"], ["pad_token", "eos_token"]])
+def test_a_tokenizer_pads_with_its_end_token_or_with_that_of_the_model(
+    missing: list[str], tmp_path: Path
+):
     save_tiny_model(tmp_path)
     settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    settings["pad_token"] = None
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    _, tokenizer = load_model(str(tmp_path), device="cpu")
-    assert tokenizer.pad_token_id == tokenizer.eos_token_id is not None
-
-
-def test_a_tokenizer_that_names_no_end_takes_that_of_the_model(tmp_path: Path):
-    save_tiny_model(tmp_path)
-    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    settings["pad_token"] = settings["eos_token"] = None
+    settings.update(dict.fromkeys(missing))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     model, tokenizer = load_model(str(tmp_path), device="cpu")
     end = model.generation_config.eos_token_id
     assert tokenizer.pad_token_id == tokenizer.eos_token_id == end is not None
-
-
-def cut_weights(path: Path) -> None:
-    weights = path / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:2000])
-
-
-def remove_weights(path: Path) -> None:
-    (path / "model.safetensors").unlink()
 
 
 def leave_weights_out(path: Path) -> None:
@@ -300,29 +266,18 @@ def remove_tokenizer(path: Path) -> None:
         (path / file).unlink(missing_ok=True)
 
 
-def remove_configuration(path: Path) -> None:
-    (path / "config.json").unlink()
-
-
-def break_tokenizer(path: Path) -> None:
-    (path / "tokenizer.json").write_text("{")
-
-
-def name_unknown_architecture(path: Path) -> None:
-    (path / "config.json").write_text('{"model_type": "no_such_thing"}')
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        cut_weights,
-        remove_weights,
+        lambda path: os.truncate(path / "model.safetensors", 2000),
+        lambda path: (path / "model.safetensors").unlink(),
         leave_weights_out,
-        remove_configuration,
+        lambda path: (path / "config.json").unlink(),
         remove_tokenizer,
-        break_tokenizer,
-        name_unknown_architecture,
+        lambda path: (path / "tokenizer.json").write_text("{"),
+        lambda path: (path / "config.json").write_text('{"model_type": "no_such_thing"}'),
     ],
+    ids=["cut", "no weights", "some weights", "no config", "no tokenizer", "half", "unknown"],
 )
 def test_what_cannot_be_loaded_is_a_data_error_that_names_it(damage: Any, tmp_path: Path):
     save_tiny_model(tmp_path)
