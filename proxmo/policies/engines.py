@@ -25,7 +25,7 @@ ENGINES = {
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest:
-    """What an engine is started with.
+    """The settings an engine starts with.
 
     Attributes:
         source: directory or hub id of the weights to start with.

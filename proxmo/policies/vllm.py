@@ -1,7 +1,7 @@
 """vLLM in this process: continuous batching, prefix caching, weights replaced in place.
 
-The engine's event loop lives in a thread of its own, so that any number of threads may ask at the
-same time and each request is answered as soon as it is done.
+The engine's event loop has its own thread, so that many threads may call at the same time and each
+request returns as soon as it is done.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def fine_tune(
     """Fine-tunes a model on episodes and writes it as a checkpoint; `out` appears whole or not.
 
     Args:
-        config: environment, model, prompt and, of `optim`, what an update is made with.
+        config: environment, model, prompt, and the settings of an update in `optim`.
         settings: which episodes, and for how long.
         out: directory of the checkpoint, new or empty.
         listener: hears about the progress.

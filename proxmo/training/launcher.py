@@ -114,7 +114,7 @@ class Processes:
         known = getattr(errors, kind, None)
         where = f"process {failure.local_rank + 1} of {self.number}"
         if known is None:
-            return TrainingError(f"{where} has failed: {text} (what it wrote is in {self._logs})")
+            return TrainingError(f"{where} has failed: {text} (its output is in {self._logs})")
         usage = issubclass(known, UsageError)
         return (UsageError if usage else TrainingError)(f"{reason} ({where})")
 
