@@ -147,7 +147,7 @@ def command(
 def _print_plan(config: Config, processes: int) -> None:
     """Print the configuration and, as comments, what it needs; raise for what no run could be."""
     named = differing_keys(resolve(), config)
-    # What is built in exists; to find that out would cost the imports of numpy and gymnasium.
+    # What is built in exists; checking it would cost an environment.
     checked = any(key.startswith(("env.", "eval.split", "credit.")) for key in named)
     if checked:
         from proxmo.training.request import check_request
