@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from .display import progress, show
-from .failures import DONE, debug_option
+from .failures import DONE
+from .options import debug as debug_option
 from .sizes import Sizes
 
 if TYPE_CHECKING:

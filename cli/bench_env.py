@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .display import progress, show
-from .failures import debug_option
+from .options import debug as debug_option
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -14,7 +14,7 @@ import click
 from proxmo.config_loading import resolve
 
 from .display import progress, show
-from .failures import debug_option
+from .options import debug as debug_option
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .display import progress, show
-from .failures import DONE, FAILED, debug_option
-from .ranges import Number
+from .failures import DONE, FAILED
+from .options import Number
+from .options import debug as debug_option
 
 if TYPE_CHECKING:
     from rich.table import Table

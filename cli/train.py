@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from contextlib import ExitStack
@@ -19,10 +18,9 @@ from proxmo.config_loading import differing_keys, dump_toml, load_toml, resolve
 from proxmo.errors import UsageError
 from proxmo.reporting.listener import Listener
 
-from .display import progress, show
-from .failures import DONE, INCOMPLETE, debug_option
-from .paths import absolute
-from .ranges import Number
+from . import options
+from .display import progress, show, show_json
+from .failures import DONE, INCOMPLETE
 from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
@@ -46,63 +44,39 @@ _CHANGEABLE = (
 
 
 @click.command("train")
-@click.option("--env", metavar="ID", help="Gymnasium id of the environment  [ALFWorld-v0]")
-@click.option(
+@options.env("Gymnasium id of the environment  [ALFWorld-v0]")
+@options.text(
     "--model",
+    "Directory or Hugging Face id of a causal language model; tiny: the embedded one  [tiny]",
     metavar="M",
-    help="Directory or Hugging Face id of a causal language model; tiny: the embedded one  [tiny]",
 )
-@click.option(
-    "--method", metavar="NAME", help="Credit assignment: proxmo, gigpo, grpo, ...  [proxmo]"
-)
-@click.option(
-    "--preset",
-    "presets",
-    multiple=True,
-    metavar="P",
-    help="Preset by name or TOML file; several are layered, later ones win.",
-)
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="A.B=C",
-    help="Set any key of the configuration, for example optim.lr=1e-5.",
-)
-@click.option(
+@options.text("--method", "Credit assignment: proxmo, gigpo, grpo, ...  [proxmo]", metavar="NAME")
+@options.presets("Preset by name or TOML file; several are layered, later ones win.")
+@options.data()
+@options.assignments("Set any key of the configuration, for example optim.lr=1e-5.")
+@options.path(
     "--out",
+    "Run directory, new or empty  [runs/<env>-<method>-<seed>-<time>]",
     metavar="RUN",
-    type=click.Path(path_type=Path),
-    help="Run directory, new or empty  [runs/<env>-<method>-<seed>-<time>]",
 )
-@click.option(
-    "--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in RUN."
-)
-@click.option("--iterations", type=int, metavar="N", help="Training iterations.")
-@click.option(
-    "--minutes",
-    type=Number(min=0, min_open=True),
-    metavar="M",
-    help="Save and stop after so many minutes.",
-)
-@click.option("--seed", type=int, metavar="N", help="Seed of every random draw  [0]")
-@click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]")
-@click.option(
+@options.path("--resume", "Continue the run in RUN.", metavar="RUN")
+@options.count("--iterations", "Training iterations.", minimum=None)
+@options.number("--minutes", "Save and stop after so many minutes.", above=0, metavar="M")
+@options.seed("Seed of every random draw  [0]", minimum=None)
+@options.device()
+@options.count(
     "--nproc",
-    "processes",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Processes that share the work, each with a GPU if there are any  [1]",
+    "Processes that share the work, each with a GPU if there are any",
+    1,
+    name="processes",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Print the resolved configuration and what it needs (memory, tokens), touch nothing.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@debug_option
+@options.as_json()
+@options.debug
 def command(
     presets: tuple[str, ...],
     assignments: tuple[str, ...],
@@ -163,8 +137,8 @@ def _keys(flags: dict[str, Any]) -> dict[str, Any]:
     """Name the configuration keys the flags stand for."""
     return {
         "env.id": flags["env"],
-        "env.data": absolute(flags["data"]),
-        "model.name": absolute(flags["model"]),
+        "env.data": options.absolute(flags["data"]),
+        "model.name": options.absolute(flags["model"]),
         "model.device": flags["device"],
         "credit.method": flags["method"],
         "optim.iterations": flags["iterations"],
@@ -278,7 +252,7 @@ def _print(run: Run, *, as_json: bool) -> None:
             "before": run.before.to_json() if run.before else None,
             "after": run.after.to_json() if run.after else None,
         }
-        click.echo(json.dumps(summary, indent=2))
+        show_json(summary)
         return
     from proxmo.reporting.tables import training_table
 
