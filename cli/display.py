@@ -6,7 +6,7 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,13 @@ def show(*results: RenderableType) -> None:
         pipe.print(result)
     for line in text.getvalue().splitlines():
         click.echo(line.rstrip())
+
+
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> None:
+    """Print a table of cells; the first `words` columns hold words, the others numbers."""
+    from proxmo.reporting.tables import table
+
+    show(table(headings, rows, words=words))
 
 
 def show_json(result: Any) -> None:

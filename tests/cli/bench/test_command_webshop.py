@@ -28,7 +28,7 @@ def test_the_same_as_json(proxmo, surface):
 
 
 def test_answers_that_are_errors_are_counted_and_fail_the_command(proxmo, monkeypatch):
-    monkeypatch.setattr("webshop_server.app.load._ApiShopper.leave", _look_for_nobody)
+    monkeypatch.setattr("proxmo_cli.bench.webshop._ApiShopper.leave", _look_for_nobody)
     done = proxmo("bench", "webshop-http", *QUICK, "--surface", "api", "--json")
     errors = json.loads(done.out)["errors"]
     assert done.code == 1
