@@ -65,15 +65,7 @@ def command() -> None:
 @options.count("--top-k", "Their neighbours", 64, metavar="K")
 @options.as_json()
 @options.debug
-def credit(
-    groups: int,
-    episodes: int,
-    steps: int,
-    repeats: int,
-    sizes: tuple[int, ...],
-    top_k: int,
-    as_json: bool,
-) -> None:
+def credit(repeats: int, sizes: tuple[int, ...], top_k: int, as_json: bool, **shape: int) -> None:
     """Measure credit assignment beside a plain dense version, and its growth with the states.
 
     The first table has medians of runs made in turn, on observations of 40 words of which half are
@@ -84,9 +76,8 @@ def credit(
     from .credit import measure_scale, synthetic_batch, time_methods
 
     with progress("proxmo bench credit", keep=False) as listener:
-        listener.phase("methods", text=f"{groups * episodes * steps} steps")
-        rng = np.random.default_rng(0)
-        batch = synthetic_batch(rng, groups=groups, episodes=episodes, steps=steps)
+        batch = synthetic_batch(np.random.default_rng(0), **shape)
+        listener.phase("methods", text=f"{len(batch['step'])} steps")
         timings = time_methods(batch, repeats=repeats)
         scales = []
         for size in sizes:

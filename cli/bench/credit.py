@@ -6,7 +6,6 @@ compared.
 
 from __future__ import annotations
 
-import importlib
 import statistics
 import time
 from collections import defaultdict
@@ -23,9 +22,9 @@ from proxmo.credit.proxmo_released import fitted_to_batch
 
 from .processes import isolated, peak_mb
 
-# Words of the world, and how many of them each task has.
+# Distinct words of all tasks, and of each task.
 _VOCABULARY, _PALETTE = 2000, 200
-_TAU, _MAX_FEATURES, _STD_EPS = 0.1, 1024, 1e-6
+_TAU, _STD_EPS = 0.1, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ def synthetic_batch(
     words: int = 40,
     distinct: float = 0.5,
 ) -> dict[str, Any]:
-    """Arguments of `assign` for observations drawn from each task's words, a share distinct."""
+    """Return arguments of `assign`: observations of their task's words, a share of them distinct."""
     rows = episodes * steps
     per_group = max(1, round(rows * distinct))
     vocabulary = np.array([f"word{number}" for number in range(_VOCABULARY)])
@@ -136,8 +135,8 @@ def _measure_scale(rows: int, top_k: int) -> Scale:
 
 
 def plain_soft_advantage(state: list[str], group: NDArray[Any], value: NDArray[Any]) -> NDArray:
-    """G_t - B_t the published way: every row embedded, all pairs compared, other tasks masked."""
-    vectors = _tfidf_of_all_rows(state)
+    """Return G_t - B_t the published way: embed every row, compare all pairs, mask other tasks."""
+    vectors = fitted_to_batch(state)(state).astype(np.float64)
     logits = vectors @ vectors.T / _TAU
     logits[np.not_equal.outer(group, group)] = -np.inf
     weight = np.exp(logits - logits.max(1, keepdims=True))
@@ -145,7 +144,7 @@ def plain_soft_advantage(state: list[str], group: NDArray[Any], value: NDArray[A
 
 
 def plain_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray[Any]) -> NDArray:
-    """(G_t - mean) / std over identical states of the group, the published way: rows in loops."""
+    """Return (G_t - mean) / std over identical states of the group the published way: in loops."""
     import torch
 
     values = torch.from_numpy(value)
@@ -161,18 +160,6 @@ def plain_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray[
     for row, key in enumerate(zip(group.tolist(), state, strict=True)):
         result[row] = (values[row] - mean[key]) / (std[key] + _STD_EPS)
     return result.numpy()
-
-
-def _tfidf_of_all_rows(state: list[str]) -> NDArray[np.float64]:
-    """By scikit-learn as published; without it by our own code, which is a little faster."""
-    try:
-        sklearn = importlib.import_module("sklearn.feature_extraction.text")
-    except ImportError:
-        return fitted_to_batch(state)(state).astype(np.float64)
-    vectors: NDArray[np.float64] = (
-        sklearn.TfidfVectorizer(max_features=_MAX_FEATURES).fit_transform(state).toarray()
-    )
-    return vectors
 
 
 def _seconds(run: Callable[[], Any]) -> float:

@@ -36,7 +36,6 @@ from proxmo.training.tiny import (
     record_demonstrations,
     tiny_model_path,
 )
-from proxmo.types import Episode
 from proxmo_envs import TaskSet, TextSpace
 
 from . import trl_trainer
@@ -303,7 +302,7 @@ def rollout_efficiency(config: Config, listener: Listener | None = None) -> list
     rng = np.random.default_rng(config.seed)
     chosen = [task.task_id for task in tasks.sample(rng, config.rollout.tasks)]
     found: list[Efficiency] = []
-    played: list[list[Episode]] = []
+    actions: list[list[list[str | None]]] = []
     for loop, who in (("proxmo", agent), ("until the slowest ends", _UntilTheSlowest(agent))):
         listener.phase("playing", text=loop)
         asked, started = agent.sampled_tokens, time.process_time()
@@ -318,10 +317,8 @@ def rollout_efficiency(config: Config, listener: Listener | None = None) -> list
         useful = sum(len(step.response_ids) for one in episodes for step in one.steps)
         generated = agent.sampled_tokens - asked
         found.append(Efficiency(loop, len(episodes), generated, useful, spent))
-        played.append(episodes)
-    assert [[s.action for s in e.steps] for e in played[0]] == [
-        [s.action for s in e.steps] for e in played[1]
-    ], "both loops play the same episodes"
+        actions.append([[step.action for step in one.steps] for one in episodes])
+    assert actions[0] == actions[1], "both loops play the same episodes"
     return found
 
 

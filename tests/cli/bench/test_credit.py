@@ -28,12 +28,7 @@ def test_the_synthetic_batch_has_the_asked_size_and_share_of_distinct_states():
     assert len(batch["state"][0].split()) == 5
 
 
-@pytest.mark.parametrize("library", ["scikit-learn", "none"])
-def test_the_plain_versions_compute_what_is_timed(batch, library, monkeypatch):
-    if library == "none":
-        monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
-    else:
-        pytest.importorskip("sklearn")
+def test_the_plain_versions_compute_what_is_timed(batch):
     returns = credit.assign("grpo", **batch).step_return
     columns = (batch["state"], batch["group"], returns)
     soft = credit.assign("proxmo-released", **batch).step_advantage
