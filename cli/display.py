@@ -1,4 +1,4 @@
-"""What a command shows: progress on stderr (a live panel, or plain lines), results on stdout."""
+"""Output of the commands: progress on stderr (a live panel or plain lines), results on stdout."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +86,7 @@ def command(
 
         settings["listener"] = listener
         opened = None if panel is None else open_panel(panel, data)
-        with _Kept(settings["out"], listener):
+        with _resumable(settings["out"], listener):
             result = player.evaluate(opened, {**choice, "data": data}, settings)
     if as_json:
         show_json(result.to_json())
@@ -95,20 +97,14 @@ def command(
     return DONE if result.complete else INCOMPLETE
 
 
-class _Kept:
-    """Says what is left of an evaluation that does not come to its end."""
-
-    def __init__(self, out: Path | None, listener: Listener) -> None:
-        self._out = out
-        self._listener = listener
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None or self._out is None or issubclass(kind, UsageError | DataError):
-            return
-        if (self._out / "results.jsonl").exists():
-            self._listener.message(
-                f"what was played is kept in {self._out}; the same command goes on"
-            )
+@contextmanager
+def _resumable(out: Path | None, listener: Listener) -> Iterator[None]:
+    """Say where the results are, and how to continue, when an evaluation is interrupted."""
+    try:
+        yield
+    except (UsageError, DataError):
+        raise
+    except BaseException:
+        if out is not None and (out / "results.jsonl").exists():
+            listener.message(f"what was played is kept in {out}; the same command goes on")
+        raise

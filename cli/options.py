@@ -17,7 +17,7 @@ import click
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 Decorator = Callable[[_Command], _Command]
 
-# Words for what is built in, even if a file here has the same name.
+# Names of built-in models and data; they win over files of the same name.
 _BUILT_IN = ("tiny", "generated", "bundled")
 
 
@@ -133,7 +133,7 @@ def as_json(help: str = "Print the result as JSON.") -> Decorator[Any]:
     return click.option("--json", "as_json", is_flag=True, help=help)
 
 
-# What every command has; `main` looks for it among the arguments.
+# Every command has it; `main` looks for it among the arguments.
 debug = click.option(
     "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
 )
@@ -142,7 +142,7 @@ debug = click.option(
 def absolute(path: str | None) -> str | None:
     """Return the absolute path of a file that exists, and any other text as it is.
 
-    Other texts are words for what is built in, and ids of a hub.
+    Other texts are names of built-in models and data, and ids of a model hub.
     """
     # Without the first condition an empty text would be this directory.
     if not path or path in _BUILT_IN or not Path(path).exists():

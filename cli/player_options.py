@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, Panel, Player
 
 _DEFAULT_ENV = "ALFWorld-v0"
-# What nobody trains on, by the name it has in an environment.
+# The split nobody trains on, for environments that do not call it as usual.
 _DEFAULT_SPLIT = {"WebShop-v0": "test"}
 _USUAL_SPLIT = "valid_unseen"
 
@@ -30,11 +30,11 @@ _ALLOWED = {
     "api": {*_ASKING, *_API},
     "policy": set[str](),
 }
-# A checkpoint is asked as it was trained; these change that only for another agent.
+# A checkpoint is prompted as in its training; these need another --agent.
 _OTHER_AGENT = {"style", "max_tokens", "prompt_tokens", "tries"}
-# What one agent alone takes.
+# Options that only one agent takes.
 _OWN = {"style": "direct", "tries": "reflexion"}
-# Flags whose field in the library has another name.
+# Options whose field in the library has another name.
 _FIELDS = {"max_tokens": "max_new_tokens"}
 _WORKERS = {"api": 8, "other": 64}
 
@@ -51,13 +51,13 @@ _FLAGS = (
         minimum=0,
         metavar="T",
     ),
-    options.count("--max-tokens", "Longest reply  [512]"),
+    options.count("--max-tokens", "Longest response  [512]"),
     options.count("--prompt-tokens", "Longest prompt  [2048, WebShop 4096, a whole episode 8192]"),
     options.count("--tries", "Tries per task, Reflexion  [3]"),
     options.device(),
     options.text("--base-url", "Address of the API  [$OPENAI_BASE_URL]", metavar="URL"),
     options.number("--rate", "Most requests per minute  [no limit]", above=0),
-    options.number("--timeout", "Most seconds for one reply  [120]", above=0, metavar="S"),
+    options.number("--timeout", "Most seconds for one response  [120]", above=0, metavar="S"),
     options.number("--price-in", "Per million tokens read.", minimum=0, metavar="P"),
     options.number("--price-out", "Per million tokens written.", minimum=0, metavar="P"),
 )

@@ -95,7 +95,7 @@ def _config(
     flags: dict[str, Any],
     assignments: tuple[str, ...],
 ) -> Config:
-    """The configuration; world, prompt and model of a recorded run lie under what is asked for."""
+    """Resolve the configuration, over the environment, prompt and model of a recorded run."""
     if source is not None and (source / "config.toml").is_file():
         return resolve(presets, flags, assignments, base=load_toml(source / "config.toml"))
     if source is not None and source.is_dir():

@@ -1,4 +1,4 @@
-"""`proxmo train`: resolve the configuration, run the trainer, say what came out."""
+"""`proxmo train`: resolve the configuration, run the trainer, print its result."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .stopping import STOPPING, GracefulStop
 if TYPE_CHECKING:
     from proxmo.training.loop import Run
 
-# What may differ when a run is continued: how long it lasts, what fits the machine it goes on with,
-# and what is measured and kept; never what is learnt from, and how.
+# Keys that may change when a run is resumed: its length, what fits the machine, measurements and
+# checkpoints. Keys that change what is learnt, and how, may not.
 _CHANGEABLE = (
     "optim.iterations",
     "optim.micro_batch_tokens",
@@ -114,14 +114,14 @@ def command(
         raise
     if leads:
         _print(run, as_json=as_json)
-    # A time budget that is used up is what was asked for; a Ctrl-C is not.
+    # A run that used up its --minutes did as requested; one that was stopped by Ctrl-C did not.
     return INCOMPLETE if stopped and not run.finished else DONE
 
 
 def _print_plan(config: Config, processes: int) -> None:
-    """Print the configuration and, as comments, what it needs; raise for what no run could be."""
+    """Print the configuration and its needs as comments; raise for one that cannot run."""
     named = differing_keys(resolve(), config)
-    # What is built in exists; to find that out would cost the imports of numpy and gymnasium.
+    # Defaults need no check, which would import numpy and gymnasium.
     checked = any(key.startswith(("env.", "eval.split", "credit.")) for key in named)
     if checked:
         from proxmo.training.request import check_request
@@ -134,7 +134,7 @@ def _print_plan(config: Config, processes: int) -> None:
 
 
 def _keys(flags: dict[str, Any]) -> dict[str, Any]:
-    """Name the configuration keys the flags stand for."""
+    """Return the configuration keys that the flags stand for."""
     return {
         "env.id": flags["env"],
         "env.data": options.absolute(flags["data"]),
@@ -149,7 +149,7 @@ def _keys(flags: dict[str, Any]) -> dict[str, Any]:
 def _resumed(
     path: Path, presets: tuple[str, ...], keys: dict[str, Any], assignments: tuple[str, ...]
 ) -> Config:
-    """Lay what was asked for over the saved configuration, as far as a run can change."""
+    """Lay the requested settings over the saved configuration, as far as a run can change."""
     saved_at = path / "config.toml"
     if not saved_at.is_file():
         raise UsageError(f"{path} is not a run directory: it has no config.toml")
@@ -193,7 +193,7 @@ def _train(
     minutes: float | None,
     signals: tuple[int, ...] = STOPPING,
 ) -> tuple[Run, bool]:
-    """Run the trainer; returns the run and whether a signal asked for its end."""
+    """Run the trainer; return the run and whether a signal asked it to stop."""
     from proxmo.training.distributed import joined
 
     title = f"proxmo · {config.env.id} · {config.model.name} · {config.credit.method}"
@@ -204,7 +204,7 @@ def _train(
         listener.phase("loading libraries")
         from proxmo.training.loop import Trainer
 
-        path = world.told(path)  # it may have been named after the time
+        path = world.told(path)  # the default name has the time in it
         trainer = Trainer(
             config, out=path, resume=resume, listener=listener, minutes=minutes, world=world
         )
@@ -216,7 +216,7 @@ def _train(
 def _train_together(
     number: int, config: Config, path: Path, *, resume: bool, minutes: float | None
 ) -> tuple[Run, bool]:
-    """Run the trainer in several processes, as torchrun would; returns what the first one does."""
+    """Run the trainer in several processes, as torchrun would; return the result of the first."""
     from proxmo.training.distributed import check_devices
     from proxmo.training.launcher import Processes
 

@@ -43,7 +43,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What ProxMO needs to compare many distinct states with each other.
+    """The costs of comparing many distinct states with each other in ProxMO.
 
     Attributes:
         rows: distinct states.
@@ -71,7 +71,7 @@ def synthetic_batch(
     words: int = 40,
     distinct: float = 0.5,
 ) -> dict[str, Any]:
-    """Return arguments of `assign`: observations of their task's words, a share of them distinct."""
+    """Return arguments of `assign`: observations of their task's words, a share distinct."""
     rows = episodes * steps
     per_group = max(1, round(rows * distinct))
     vocabulary = np.array([f"word{number}" for number in range(_VOCABULARY)])

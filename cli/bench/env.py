@@ -23,13 +23,13 @@ from .processes import resident_bytes
 
 _EPISODE_STEPS: Final = 50
 _LIVE_GAMES: Final = 20
-# Games before the memory is first looked at: by then caches are full.
+# Games before the memory is first measured: by then caches are full.
 _WARM_GAMES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What one size of an environment costs.
+    """The costs of one size of an environment.
 
     Attributes:
         size: its name.
@@ -102,7 +102,7 @@ def _steps_per_second(env: Any, steps: int) -> tuple[float, float]:
     spent, actions, ended = 0.0, 0, False
     env.action_space.seed(0)
     for step in range(steps):
-        # What is won or bought is over: steps after it would cost next to nothing.
+        # Steps after the end of a task would cost next to nothing.
         if ended or step % _EPISODE_STEPS == 0:
             env.reset(seed=step)
         action = env.action_space.sample()
@@ -128,7 +128,7 @@ def _growth(env: Any, games: int) -> int | None:
 
 
 def _live_bytes(env_id: str, kwargs: Mapping[str, Any]) -> float:
-    """Return what Python holds for one more game in play, on average."""
+    """Return the memory that Python allocates for one more game in play, on average."""
 
     def playing(seed: int) -> Any:
         env: Any = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
@@ -137,7 +137,7 @@ def _live_bytes(env_id: str, kwargs: Mapping[str, Any]) -> float:
             env.step(env.action_space.sample())
         return env
 
-    # What all games share (data, caches of modules) is there after the first ones.
+    # The first games load all that games share: data, caches of modules.
     first = [playing(seed) for seed in range(_LIVE_GAMES)]
     gc.collect()
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""What benchmarks need of processes: one of their own, another interpreter, and memory in use."""
+"""Separate processes, other interpreters, and the memory of a process, for the benchmarks."""
 
 from __future__ import annotations
 

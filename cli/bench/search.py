@@ -26,7 +26,7 @@ _BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What an index of so many documents costs.
+    """The costs of an index, and of searches in it.
 
     Attributes:
         documents: their number.

@@ -41,13 +41,13 @@ from proxmo_envs import TaskSet, TextSpace
 from . import trl_trainer
 from .processes import resident_bytes, run_script
 
-# Iterations before the memory is first looked at: by then caches are full.
+# Iterations before the memory is first measured: by then caches are full.
 WARM_ITERATIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What a trainer did in the iterations after the first: useful tokens, and seconds for them."""
+    """Useful tokens of a trainer in the iterations after the first, and the seconds it took."""
 
     trainer: str
     tokens: int

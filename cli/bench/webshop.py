@@ -42,7 +42,7 @@ _TASK = re.compile(r"Instruction:<br>([^<]*)<")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a load test found.
+    """The result of a load test.
 
     Attributes:
         surface: "pages" (what browsers send) or "api".

@@ -138,7 +138,7 @@ def imitation_table(result: Imitated) -> Table:
     facts = {
         "imitated": f"{count(result.episodes)} episodes, {count(result.samples)} steps{left_out}, "
         f"{count(result.tokens)} tokens",
-        "loss": f"{result.first_loss:.3f} to {result.last_loss:.3f} nats per reply token "
+        "loss": f"{result.first_loss:.3f} to {result.last_loss:.3f} nats per response token "
         f"in {count(result.optimizer_steps)} optimiser steps",
     }
     return facts_table({**facts, **_successes(result), "checkpoint": str(result.path)})
