@@ -66,6 +66,8 @@ def command(
     parts = subject(env)
     if original is not None and parts.beside is None:
         raise UsageError(f"--original: there is no original to measure for {env}")
+    if original is not None and (data is None or not Path(data).is_dir()):
+        raise UsageError("--original needs --data DIR, an official data directory that it can play")
     with tempfile.TemporaryDirectory() as name, progress("proxmo bench env", keep=False) as says:
         folder = Path(name)
         says.phase("sizes")
@@ -78,9 +80,9 @@ def command(
             last = size == [*sizes][-1]
             speeds.append(measure(env, size, kwargs, steps=steps, games=games if last else 0))
         both = None
-        if original is not None and parts.beside is not None:
+        if original is not None and data is not None and parts.beside is not None:
             says.phase("original", text=f"{tasks} tasks")
-            both = parts.beside(folder / "tasks", original, tasks)
+            both = parts.beside(Path(data), original, tasks)
     if as_json:
         result = {"env": env, "sizes": [*map(asdict, speeds)], "beside": both and asdict(both)}
         click.echo(json.dumps(result, indent=2))

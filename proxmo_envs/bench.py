@@ -82,8 +82,9 @@ class Subject:
     Attributes:
         sizes: gets a scratch folder; returns by name the arguments of `gymnasium.make` of each
             size, smallest first.
-        beside: plays the same tasks with the original; gets a scratch folder, the interpreter that
-            has the original, and the number of tasks. None where there is no such thing.
+        beside: plays the same tasks with the original; gets the directory of its data, the
+            interpreter that has the original, and the number of tasks. None where there is no such
+            thing.
     """
 
     sizes: Callable[[Path], Mapping[str, dict[str, Any]]]

@@ -17,11 +17,11 @@ import numpy as np
 from proxmo_envs.alfworld import original
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
 from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
+from proxmo_envs.alfworld.official import OfficialDirectory
 from proxmo_envs.alfworld.packed import write_packed
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.text import NOTHING_HAPPENS
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.alfworld.writer import write_generated
 from proxmo_envs.bench import Beside, Subject
 from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, quote
 
@@ -42,18 +42,20 @@ def sizes(folder: Path) -> Mapping[str, dict[str, Any]]:
     return made
 
 
-def beside(folder: Path, python: str, tasks: int) -> Beside:
-    """Play generated games of official size with both engines; equal answers are checked.
+def beside(data: Path, python: str, tasks: int) -> Beside:
+    """Play games of an official data directory with both engines; equal answers are checked.
 
     Raises InvalidOptionError for an interpreter without `alfworld`, and ProxmoEnvError when an
     answer of the original is another than ours.
     """
     jobs, ours, seconds, reset_seconds = [], [], 0.0, 0.0
     rng = np.random.default_rng(0)
-    for path in write_generated(folder, "train", range(tasks)):
-        file = path / GAME_FILE
+    source = OfficialDirectory(data)
+    ids = source.ids("train")
+    for task_id in ids[:: max(1, len(ids) // tasks)][:tasks]:
+        file = source.path / task_id / GAME_FILE
         start = time.process_time()
-        game, _ = read_game_file(file, task_id=path.name, split="train")
+        game, _ = read_game_file(file, task_id=task_id, split="train")
         reset_seconds += time.process_time() - start
         commands, said, spent = _wander(game, rng)
         jobs.append({"game_file": str(file), "commands": commands})
@@ -65,7 +67,7 @@ def beside(folder: Path, python: str, tasks: int) -> Beside:
         raise ProxmoEnvError(
             "the original answered otherwise than we do: tests/original/compare.py shows where"
         )
-    steps = tasks * _STEPS
+    tasks, steps = len(jobs), len(jobs) * _STEPS
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return Beside(
         tasks=tasks,

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from proxmo_envs.alfworld import frequencies, vocabulary
-from proxmo_envs.alfworld.games import Goal, TaskType
+from proxmo_envs.alfworld.games import HouseholdGoal, TaskType
 from proxmo_envs.alfworld.planner import plan
 
 __all__ = ["SearchingExpert", "kind_of", "plan", "read_goal"]
@@ -63,7 +63,7 @@ def kind_of(name: str) -> str:
     return name.rpartition(" ")[0]
 
 
-def read_goal(observation: str) -> Goal:
+def read_goal(observation: str) -> HouseholdGoal:
     """Read the goal off the task sentence that ends a first observation.
 
     Raises:
@@ -75,8 +75,8 @@ def read_goal(observation: str) -> Goal:
         if match:
             thing, target = match.groups()
             if task_type == "look_at_obj_in_light":
-                return Goal(task_type, thing, lamp_kind=target)
-            return Goal(task_type, thing, receptacle_kind=target)
+                return HouseholdGoal(task_type, thing, lamp_kind=target)
+            return HouseholdGoal(task_type, thing, receptacle_kind=target)
     raise ValueError(
         f"the expert cannot read the task {sentence!r}; it expects a first observation that ends "
         "in one of ALFWorld's own task sentences, such as 'put a mug in desk.'"

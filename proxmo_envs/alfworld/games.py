@@ -61,7 +61,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class HouseholdGoal:
     """What wins: kinds, not instances.
 
     `receptacle_kind` is None for look_at_obj_in_light, `lamp_kind` for all other types.
@@ -79,7 +79,7 @@ class Game:
 
     task_id: str
     task: str
-    goal: Goal
+    goal: HouseholdGoal
     start_location: str
     receptacles: tuple[Receptacle, ...]
     items: tuple[Item, ...]
@@ -204,7 +204,7 @@ def _read_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def _read_goal(goal: str) -> Goal:
+def _read_goal(goal: str) -> HouseholdGoal:
     """Tell the six task types apart by what their goals require."""
     required: Facts = defaultdict(list)
     for predicate, subject, other in _FACT.findall(goal):
@@ -212,14 +212,14 @@ def _read_goal(goal: str) -> Goal:
     kind_of = {thing: _kind(kind) for thing, kind in required["objecttype"]}
     if "istoggled" in required:
         lamp, held = _first(required, "istoggled")[0], _first(required, "holds")[1]
-        return Goal("look_at_obj_in_light", kind_of[held], lamp_kind=kind_of[lamp])
+        return HouseholdGoal("look_at_obj_in_light", kind_of[held], lamp_kind=kind_of[lamp])
     item = kind_of[_first(required, "objecttype")[0]]
     furniture = _kind(_first(required, "receptacletype")[1])
     task_type = "pick_two_obj_and_place" if len(kind_of) > 1 else "pick_and_place_simple"
     for verb, state in (("clean", "isclean"), ("heat", "ishot"), ("cool", "iscool")):
         if state in required:
             task_type = f"pick_{verb}_then_place_in_recep"
-    return Goal(cast(TaskType, task_type), item, furniture)
+    return HouseholdGoal(cast(TaskType, task_type), item, furniture)
 
 
 def _first(facts: Facts, predicate: str) -> tuple[str, str]:

@@ -25,8 +25,6 @@ T = TypeVar("T")
 
 # Layouts per room kind and difficulty.
 POOLS: Final = {"known": 60, "new": 20}
-# The number before the first layout of a kind of room, where official scenes have theirs.
-SCENES: Final = {"kitchen": 0, "livingroom": 200, "bedroom": 300, "bathroom": 400}
 # One set of furniture in four is kept for the pool `new`.
 _NEW_SHARE: Final = 4
 
@@ -168,15 +166,14 @@ class Spots:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class RoomLayout:
     """A furnished room.
 
-    `scene` numbers it, as official rooms are numbered; `positions` are the furniture's coordinates
-    in metres, `starts` the places without furniture.
+    `room` is its kind, such as "kitchen"; `positions` are the coordinates of the furniture in
+    metres, `starts` the places without furniture.
     """
 
     room: str
-    scene: int
     receptacles: tuple[Receptacle, ...]
     positions: tuple[tuple[float, float, float], ...]
     starts: tuple[str, ...]
@@ -259,16 +256,15 @@ class Layout:
 
 
 @lru_cache(maxsize=1024)
-def layout(room: str, difficulty: str, pool: str, number: int) -> Layout:
+def room_layout(room: str, difficulty: str, pool: str, number: int) -> RoomLayout:
     """Return layout `number` of a pool; the same arguments always give the same room."""
     settings = SETTINGS[difficulty]
     draws = Draws("layout", room, difficulty, pool, number)
-    scene = SCENES[room] + 1 + number + (POOLS["known"] if pool == "new" else 0)
     while True:
         kinds = _furniture(draws, room, settings)
         is_new = crc32(" ".join([room, *kinds]).encode()) % _NEW_SHARE == 0
         if is_new == (pool == "new"):
-            return _furnish(draws, room, scene, kinds, settings)
+            return _furnish(draws, room, kinds, settings)
 
 
 def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
@@ -296,7 +292,7 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
     return sorted(counts.elements())[:high]
 
 
-def _furnish(draws: Draws, room: str, scene: int, kinds: list[str], settings: Difficulty) -> Layout:
+def _furnish(draws: Draws, room: str, kinds: list[str], settings: Difficulty) -> RoomLayout:
     """Give every piece a place, coordinates and perhaps a door."""
     crowded = settings.official and room == "bathroom"
     shares = _SHARES_IN_BATHROOMS if crowded else _SHARES_PLACE
@@ -324,11 +320,10 @@ def _furnish(draws: Draws, room: str, scene: int, kinds: list[str], settings: Di
         piece = Receptacle(written_id(kind, position), kind, location, openable=door)
         pieces.append((piece, position))
     if len({piece.id for piece, _ in pieces}) < len(pieces):
-        return _furnish(draws, room, scene, kinds, settings)
+        return _furnish(draws, room, kinds, settings)
     pieces.sort(key=lambda pair: pair[0].id)
-    return Layout(
+    return RoomLayout(
         room=room,
-        scene=scene,
         receptacles=tuple(piece for piece, _ in pieces),
         positions=tuple(position for _, position in pieces),
         starts=tuple(_location(x, z, draws.below(4), 30) for x, z in free),

@@ -32,22 +32,6 @@ def words_by_key(text: str) -> dict[str, tuple[str, ...]]:
     return {key: tuple(words) for key, words in lists.items()}
 
 
-# Kinds of several words, as official files spell them.
-CAMEL_CASE: Final = {
-    name.lower(): name
-    for name in words_by_key(
-        """
-        names: AlarmClock ArmChair BaseballBat BasketBall BathtubBasin ButterKnife CD CellPhone
-            CoffeeMachine CoffeeTable CounterTop CreditCard DeskLamp DiningTable DishSponge
-            FloorLamp GarbageCan HandTowel HandTowelHolder HousePlant KeyChain LaundryHamper
-            LaundryHamperLid LightSwitch PaperTowelRoll PepperShaker RemoteControl SaltShaker
-            ScrubBrush ShowerDoor ShowerGlass SideTable SinkBasin SoapBar SoapBottle SprayBottle
-            StoveBurner StoveKnob TVStand TeddyBear TennisRacket TissueBox ToiletPaper
-            ToiletPaperHanger TowelHolder WateringCan WineBottle
-        """
-    )["names"]
-}
-
 # Doors: closed at the start. Cabinets, drawers and safes of some official rooms have none.
 APPLIANCES_WITH_DOOR: Final = frozenset({"fridge", "microwave"})
 OFTEN_WITH_DOOR: Final = frozenset({"cabinet", "drawer", "safe"})

@@ -30,3 +30,5 @@ def test_further_data_are_measured_as_json(proxmo: Callable[..., Outcome]) -> No
 def test_what_cannot_be_measured_is_one_line(proxmo: Callable[..., Outcome]) -> None:
     done = proxmo("bench", "env", "--env", "CartPole-v1")
     assert done.code == 2 and "known: ALFWorld-v0" in done.err
+    done = proxmo("bench", "env", "--original", "python")
+    assert done.code == 2 and "--original needs --data DIR" in done.err

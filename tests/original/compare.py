@@ -24,12 +24,12 @@ import numpy as np
 
 from proxmo_envs.alfworld import original
 from proxmo_envs.alfworld.expert import plan
-from proxmo_envs.alfworld.games import GAME_FILE, TASK_TYPES, Game, Grammar, read_game_file
+from proxmo_envs.alfworld.games import TASK_TYPES, Game, Grammar, read_game_file
 from proxmo_envs.alfworld.generator import DIFFICULTIES, SPLIT_SIZES, generate
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.text import NOTHING_HAPPENS
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.alfworld.writer import write_game
+from tests.original.game_files import write_game
 
 GRAMMARS = get_args(Grammar)
 NONSENSE = ("", "dance", "LOOK", "go to cabinet 99", "take mug 1", "put mug 1 in/on desk 1")
@@ -90,12 +90,10 @@ def main() -> int:
                 written = replace(
                     generate(split, number, difficulty), grammar=GRAMMARS[len(jobs) % 2]
                 )
-                path = write_game(
-                    Path(folder), written, scene=len(jobs), trial=f"trial_{difficulty}"
-                )
-                game, _ = read_game_file(path / GAME_FILE, task_id=str(path), split=split)
+                path = write_game(Path(folder), written)
+                game, _ = read_game_file(path, task_id=str(path), split=split)
                 commands, moments = episode(game, options.steps, rng)
-                jobs.append({"game_file": str(path / GAME_FILE), "commands": commands})
+                jobs.append({"game_file": str(path), "commands": commands})
                 expected.append(moments)
         process = subprocess.run(
             [options.python, original.__file__],

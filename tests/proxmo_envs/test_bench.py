@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
 import pytest
 
 from proxmo_envs.alfworld.bench import SUBJECT, beside
-from proxmo_envs.alfworld.generator import DIFFICULTIES
+from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
 from proxmo_envs.bench import SUBJECTS, measure, subject
 from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError
+from tests.original.game_files import write_game
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 # Stands in for the two packages of the original: our engine, as `original.py` sees theirs.
@@ -55,6 +57,14 @@ def original(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) 
     return file
 
 
+def two_games(root: Path) -> Path:
+    """Write an official data directory."""
+    for number in range(2):
+        task_id = f"train/pick_and_place_simple-{number}/trial"
+        write_game(root, replace(generate("train", number), task_id=task_id))
+    return root
+
+
 def test_speed_and_memory_are_measured_over_the_games_asked_for() -> None:
     speed = measure("ALFWorld-v0", "tiny", TINY, steps=300, games=50)
     assert speed.size == "tiny" and speed.games == 50
@@ -79,7 +89,7 @@ def test_rooms_of_every_difficulty_are_packed_smallest_first(tmp_path: Path) -> 
 def test_the_original_plays_the_same_tasks_and_its_answers_are_compared(
     original: Path, tmp_path: Path
 ) -> None:
-    both = beside(tmp_path / "tasks", sys.executable, 2)
+    both = beside(two_games(tmp_path / "data"), sys.executable, 2)
     assert both.tasks == 2 and both.steps == 80
     assert min(both.ours_steps, both.original_steps, both.ours_resets, both.original_resets) > 0
     assert both.original_bytes > 10_000_000
@@ -88,7 +98,7 @@ def test_the_original_plays_the_same_tasks_and_its_answers_are_compared(
 def test_an_original_that_answers_otherwise_is_an_error(original: Path, tmp_path: Path) -> None:
     original.write_text(FAKE.replace("REPLACED", " + '?'"))
     with pytest.raises(ProxmoEnvError, match="compare.py shows where"):
-        beside(tmp_path / "tasks", sys.executable, 1)
+        beside(two_games(tmp_path / "data"), sys.executable, 1)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,7 @@ def test_an_interpreter_without_the_original_is_one_clear_error(
     tmp_path: Path, python: str, complaint: str
 ) -> None:
     with pytest.raises(InvalidOptionError, match=complaint):
-        beside(tmp_path, python, 1)
+        beside(two_games(tmp_path), python, 1)
 
 
 def test_every_subject_can_be_loaded_and_another_id_is_refused() -> None:

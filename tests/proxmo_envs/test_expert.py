@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 
 from proxmo_envs.alfworld import expert, generator, vocabulary
-from proxmo_envs.alfworld.games import Game, Goal, Item, Receptacle, TaskType, read_game_file
+from proxmo_envs.alfworld.games import (
+    Game,
+    HouseholdGoal,
+    Item,
+    Receptacle,
+    TaskType,
+    read_game_file,
+)
 from proxmo_envs.alfworld.world import Room, World
 
 STEP_LIMIT = 50
@@ -39,7 +46,7 @@ def play(game: Game, disturbance: float = 0.0, seed: int = 0) -> list[str] | Non
     return None
 
 
-def kitchen(goal: Goal, task: str, **changes: object) -> Game:
+def kitchen(goal: HouseholdGoal, task: str, **changes: object) -> Game:
     """A kitchen: a cup in a cabinet beside a drawer at the same place, a pan on two burners."""
 
     def receptacle(kind: str, n: int, place: int, *, openable: bool = False) -> Receptacle:
@@ -65,8 +72,8 @@ def kitchen(goal: Goal, task: str, **changes: object) -> Game:
     return replace(game, **changes)  # type: ignore[arg-type]
 
 
-HOT_CUP = Goal("pick_heat_then_place_in_recep", "cup", "diningtable")
-COOL_PAN = Goal("pick_cool_then_place_in_recep", "pan", "stoveburner")
+HOT_CUP = HouseholdGoal("pick_heat_then_place_in_recep", "cup", "diningtable")
+COOL_PAN = HouseholdGoal("pick_cool_then_place_in_recep", "pan", "stoveburner")
 
 
 @pytest.mark.parametrize("difficulty", generator.DIFFICULTIES)

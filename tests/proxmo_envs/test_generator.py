@@ -134,7 +134,9 @@ def test_furniture_of_unseen_rooms_occurs_in_no_seen_room(difficulty: str) -> No
             (
                 room,
                 tuple(
-                    sorted(r.kind for r in layouts.layout(room, difficulty, pool, n).receptacles)
+                    sorted(
+                        r.kind for r in layouts.room_layout(room, difficulty, pool, n).receptacles
+                    )
                 ),
             )
             for room in vocabulary.ROOMS

@@ -19,11 +19,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from proxmo_envs.alfworld.env import ALFWorldEnv
-from proxmo_envs.alfworld.games import GAME_FILE
 from proxmo_envs.alfworld.generator import generate
+from proxmo_envs.alfworld.official import pack
 from proxmo_envs.alfworld.packed import write_packed
-from proxmo_envs.alfworld.sources import pack
-from proxmo_envs.alfworld.writer import write_generated
 from proxmo_envs.errors import (
     InvalidActionError,
     InvalidOptionError,
@@ -31,7 +29,8 @@ from proxmo_envs.errors import (
     ProxmoEnvError,
     UnknownTaskError,
 )
-from tests.proxmo_envs.alfworld.small import kitchen, write_game
+from tests.original.game_files import write_game
+from tests.proxmo_envs.alfworld.small import kitchen
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 INFO = {
@@ -334,9 +333,11 @@ def test_a_recorded_episode_is_replayed_from_any_form_of_its_game_and_from_any_m
             info["task_id"] = said[0][1]["task_id"]
         return told
 
-    (folder,) = write_generated(tmp_path, "train", [number], difficulty)
-    pack(tmp_path, tmp_path / "games.packed", ["train"])
-    for data in (folder / GAME_FILE, tmp_path, tmp_path / "games.packed"):
+    game = generate("train", number, difficulty)
+    task_id = f"train/{game.goal.task_type}-{game.goal.item_kind}/trial_1"
+    file = write_game(tmp_path, replace(game, task_id=task_id))
+    pack(tmp_path, tmp_path / "games.packed")
+    for data in (file, tmp_path, tmp_path / "games.packed"):
         other = ALFWorldEnv(data=data)
         assert tell(other, other.reset(), commands) == said
     for moment in map(int, rng.integers(len(commands), size=5)):

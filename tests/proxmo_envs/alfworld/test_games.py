@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -11,45 +12,70 @@ import pytest
 
 from proxmo_envs.alfworld.games import (
     Game,
-    Goal,
     Grammar,
+    Item,
     TaskType,
     content_hash,
     read_game_file,
     read_problem,
 )
+from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
 from proxmo_envs.errors import GameFileError
-from tests.proxmo_envs.alfworld.small import KITCHEN, game_file_text, kitchen, problem_text
+from tests.original.game_files import (
+    domain_text,
+    game_file_text,
+    grammar_text,
+    problem_text,
+    write_game,
+)
+from tests.proxmo_envs.alfworld.small import KITCHEN, kitchen
 
 
-def reread(game: Game) -> Game:
-    """Write a game as PDDL and read it again."""
-    return read_problem(
-        problem_text(game),
-        task_id=game.task_id,
-        task=game.task,
-        split=game.split,
-        grammar=game.grammar,
-    )
+def reread(game: Game, folder: Path) -> Game:
+    """Write a game as an official file and read it again."""
+    path = write_game(folder, game)
+    return read_game_file(path, task_id=game.task_id, split=game.split)[0]
 
 
 def in_order(game: Game) -> Game:
-    """Sort what a game holds by id, as the reader does."""
+    """Sort everything in a game by id, as the reader does."""
+
+    def sort(item: Item) -> Item:
+        return replace(item, receptacles=tuple(sorted(item.receptacles)))
+
     return replace(
         game,
         receptacles=tuple(sorted(game.receptacles, key=lambda r: r.id)),
-        items=tuple(sorted(game.items, key=lambda i: i.id)),
+        items=tuple(sorted(map(sort, game.items), key=lambda i: i.id)),
     )
 
 
-@pytest.mark.parametrize("task_type", get_args(TaskType))
-def test_a_problem_is_read_as_the_game_it_was_written_from(task_type: TaskType) -> None:
-    if task_type == "look_at_obj_in_light":
-        goal = Goal(task_type, "mug", lamp_kind="desklamp")
-    else:
-        goal = Goal(task_type, "apple", "fridge")
-    game = kitchen(goal=goal)
-    assert reread(game) == in_order(game)
+@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+def test_a_game_is_read_as_it_was_written(difficulty: str, tmp_path: Path) -> None:
+    games = [generate("valid_seen", number, difficulty) for number in range(20)]
+    for game in [KITCHEN, *games]:
+        assert reread(game, tmp_path) == in_order(game)
+    if difficulty == "default":
+        assert {game.goal.task_type for game in games} == set(get_args(TaskType))
+
+
+def test_comments_and_costs_of_a_problem_are_skipped() -> None:
+    commented = problem_text(KITCHEN).replace(
+        "(:init", "(:init (= (distance loc_bar_1 loc_bar_2) 3) ; (opened cabinet_bar_1)\n"
+    )
+    game = read_problem(
+        commented, task_id=KITCHEN.task_id, task=KITCHEN.task, split=KITCHEN.split, grammar="move"
+    )
+    assert game == in_order(KITCHEN)
+
+
+def test_written_files_speak_both_grammars() -> None:
+    new, old = grammar_text("look.", "move"), grammar_text("look.", "put")
+    assert "move {o} to {r}" in new and "action help" in new and "put {o}" not in new
+    assert "put {o} in/on {r}" in old and "action help" not in old and "{l.name}" in old
+    for text, domain in ((new, domain_text("move")), (old, domain_text("put"))):
+        commands = re.findall(r"^action (\w+)", text, re.MULTILINE)
+        assert sorted(commands) == sorted(re.findall(r":action (\w+)", domain))
 
 
 @pytest.mark.parametrize("grammar", get_args(Grammar))

@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from proxmo_envs.alfworld.games import Game, Goal
+from proxmo_envs.alfworld.games import Game, HouseholdGoal
 from proxmo_envs.alfworld.generator import generate
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.world import World
@@ -250,19 +250,23 @@ def test_the_older_grammar_puts_and_numbers_locations() -> None:
 @pytest.mark.parametrize(
     ("goal", "commands", "met"),
     [
-        (Goal("pick_and_place_simple", "mug", "shelf"), [*TAKEN, "go to shelf 1"], [0, 0, 0]),
         (
-            Goal("pick_and_place_simple", "mug", "shelf"),
+            HouseholdGoal("pick_and_place_simple", "mug", "shelf"),
+            [*TAKEN, "go to shelf 1"],
+            [0, 0, 0],
+        ),
+        (
+            HouseholdGoal("pick_and_place_simple", "mug", "shelf"),
             [*TAKEN, "go to shelf 1", "move mug 2 to shelf 1"],
             [0, 0, 0, 1],
         ),
         (
-            Goal("pick_two_obj_and_place", "mug", "cabinet"),
+            HouseholdGoal("pick_two_obj_and_place", "mug", "cabinet"),
             [*TAKEN, "go to cabinet 1", "open cabinet 1", "move mug 2 to cabinet 1"],
             [1, 1, 1, 1, 2],
         ),
         (
-            Goal("pick_heat_then_place_in_recep", "mug", "sinkbasin"),
+            HouseholdGoal("pick_heat_then_place_in_recep", "mug", "sinkbasin"),
             [
                 *TAKEN,
                 "go to microwave 1",
@@ -274,7 +278,7 @@ def test_the_older_grammar_puts_and_numbers_locations() -> None:
         ),
         (
             # Cooled already, but another one than the one that lies there.
-            Goal("pick_cool_then_place_in_recep", "apple", "countertop"),
+            HouseholdGoal("pick_cool_then_place_in_recep", "apple", "countertop"),
             [
                 "look",
                 "go to fridge 1",
@@ -285,7 +289,7 @@ def test_the_older_grammar_puts_and_numbers_locations() -> None:
             [2, 2, 2, 2, 3],
         ),
         (
-            Goal("look_at_obj_in_light", "mug", lamp_kind="desklamp"),
+            HouseholdGoal("look_at_obj_in_light", "mug", lamp_kind="desklamp"),
             [
                 "go to shelf 1",
                 "use desklamp 1",
@@ -298,7 +302,7 @@ def test_the_older_grammar_puts_and_numbers_locations() -> None:
     ],
 )
 def test_conditions_of_the_goal_are_counted(
-    goal: Goal, commands: list[str], met: list[int]
+    goal: HouseholdGoal, commands: list[str], met: list[int]
 ) -> None:
     world = World(Room(kitchen(goal=goal)))
     counted = []

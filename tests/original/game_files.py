@@ -1,7 +1,7 @@
-"""A game as the texts an official game file is made of: PDDL domain and problem, text grammar.
+"""Writes games as official game files, which the original engine plays, too.
 
-The original engine plays a game from these three texts alone. Domain and grammar are our own
-wording of the rules in `world.py` and of the texts in `text.py`, in the forms that engine reads.
+That engine plays a game from three texts: PDDL domain, PDDL problem and text grammar. Domain and
+grammar are our own wording of the rules in `world.py` and of the sentences in `text.py`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import product
+from pathlib import Path
 from typing import Final
 
 from proxmo_envs.alfworld import text
-from proxmo_envs.alfworld.games import ITEM_FLAGS, Game, Goal, Grammar
-from proxmo_envs.alfworld.vocabulary import CAMEL_CASE
+from proxmo_envs.alfworld.games import GAME_FILE, ITEM_FLAGS, Game, Grammar, HouseholdGoal
 
 _PREDICATES: Final = """
   (atLocation ?a - agent ?l - location) (receptacleAtLocation ?r - receptacle ?l - location)
@@ -62,7 +62,7 @@ _ACTIONS: Final[dict[str, tuple[str, str, str]]] = {
     "slice": (
         "?a - agent ?l - location ?o - object ?k - object",
         "(atLocation ?a ?l) (objectAtLocation ?o ?l) (sliceable ?o) (holds ?a ?k) "
-        "(or (objectType ?k KnifeType) (objectType ?k ButterKnifeType))",
+        "(or (objectType ?k KnifeType) (objectType ?k ButterknifeType))",
         "(isSliced ?o) (noticed ?o)",
     ),
     **{
@@ -72,7 +72,7 @@ _ACTIONS: Final[dict[str, tuple[str, str, str]]] = {
             f"{effect} (noticed ?o)",
         )
         for verb, appliance, effect in (
-            ("clean", "SinkBasin", "(isClean ?o)"),
+            ("clean", "Sinkbasin", "(isClean ?o)"),
             ("heat", "Microwave", "(isHot ?o) (not (isCool ?o))"),
             ("cool", "Fridge", "(isCool ?o) (not (isHot ?o))"),
         )
@@ -98,22 +98,22 @@ def domain_text(grammar: Grammar = "move") -> str:
     )
 
 
-def camel(kind: str) -> str:
-    """Write a kind as official files do: `CellPhone` for `cellphone`."""
-    return CAMEL_CASE.get(kind, kind.capitalize())
+def _type(kind: str) -> str:
+    """Write a kind as a PDDL type; upper and lower case do not differ there."""
+    return f"{kind.capitalize()}Type"
 
 
 def problem_text(game: Game) -> str:
     """Return the PDDL problem: what there is, what is true at the start, what wins."""
-    rtypes = {f"{camel(r.kind)}Type" for r in game.receptacles}
-    otypes = {f"{camel(i.kind)}Type" for i in game.items}
-    rtypes |= {f"{camel(r)}Type" for r, _ in game.can_contain}
-    otypes |= {f"{camel(i)}Type" for _, i in game.can_contain} | {"KnifeType", "ButterKnifeType"}
+    rtypes = {f"{_type(r.kind)}" for r in game.receptacles}
+    otypes = {f"{_type(i.kind)}" for i in game.items}
+    rtypes |= {f"{_type(r)}" for r, _ in game.can_contain}
+    otypes |= {f"{_type(i)}" for _, i in game.can_contain} | {"KnifeType", "ButterknifeType"}
     # The domain names these, whether the room has them or not.
-    rtypes |= {"SinkBasinType", "MicrowaveType", "FridgeType"}
+    rtypes |= {"SinkbasinType", "MicrowaveType", "FridgeType"}
     goal = game.goal
-    rtypes |= {f"{camel(goal.receptacle_kind)}Type"} if goal.receptacle_kind else set()
-    otypes |= {f"{camel(kind)}Type" for kind in (goal.item_kind, goal.lamp_kind) if kind}
+    rtypes |= {f"{_type(goal.receptacle_kind)}"} if goal.receptacle_kind else set()
+    otypes |= {f"{_type(kind)}" for kind in (goal.item_kind, goal.lamp_kind) if kind}
     places = {game.start_location, *(r.location for r in game.receptacles)}
     places |= {i.location for i in game.items if i.location is not None}
     declared = {
@@ -128,7 +128,7 @@ def problem_text(game: Game) -> str:
     )
     facts = "\n  ".join(_facts(game))
     return (
-        f"(define (problem {game.task_id.replace('/', '_')})\n(:domain alfred)\n"
+        "(define (problem game)\n(:domain alfred)\n"
         f"(:objects\n  agent1 - agent\n  {objects})\n"
         f"(:init\n  (= (total-cost) 0)\n  {facts})\n"
         f"(:goal {_goal(game.goal)})\n(:metric minimize (total-cost)))\n"
@@ -138,31 +138,29 @@ def problem_text(game: Game) -> str:
 def _facts(game: Game) -> Iterable[str]:
     yield f"(atLocation agent1 {game.start_location})"
     for r in game.receptacles:
-        yield f"(receptacleType {r.id} {camel(r.kind)}Type)"
+        yield f"(receptacleType {r.id} {_type(r.kind)})"
         yield f"(receptacleAtLocation {r.id} {r.location})"
         yield from [f"(openable {r.id})"] * r.openable + [f"(opened {r.id})"] * r.opened
     for i in game.items:
-        yield f"(objectType {i.id} {camel(i.kind)}Type)"
+        yield f"(objectType {i.id} {_type(i.kind)})"
         yield from [f"(objectAtLocation {i.id} {i.location})"] * (i.location is not None)
         yield from (f"(inReceptacle {i.id} {r})" for r in i.receptacles)
         yield from (f"(inReceptacleObject {inner} {i.id})" for inner in i.contents)
         yield from (f"({flag} {i.id})" for flag in ITEM_FLAGS if flag in i.flags)
     for furniture, thing in sorted(game.can_contain):
-        yield f"(canContain {camel(furniture)}Type {camel(thing)}Type)"
+        yield f"(canContain {_type(furniture)} {_type(thing)})"
 
 
-def _goal(goal: Goal) -> str:
-    thing = f"(objectType ?o {camel(goal.item_kind)}Type)"
+def _goal(goal: HouseholdGoal) -> str:
+    thing = f"(objectType ?o {_type(goal.item_kind)})"
     if goal.lamp_kind is not None:
         return (
             "(and (exists (?lamp - object ?r - receptacle ?a - agent ?l - location) (and "
-            f"(objectType ?lamp {camel(goal.lamp_kind)}Type) (toggleable ?lamp) (isToggled ?lamp) "
+            f"(objectType ?lamp {_type(goal.lamp_kind)}) (toggleable ?lamp) (isToggled ?lamp) "
             f"(inReceptacle ?lamp ?r) {_HERE}))\n"
             f" (exists (?o - object ?a - agent) (and {thing} (holds ?a ?o))))"
         )
-    placed = (
-        f"{thing} (receptacleType ?r {camel(goal.receptacle_kind or '')}Type) (inReceptacle ?o ?r)"
-    )
+    placed = f"{thing} (receptacleType ?r {_type(goal.receptacle_kind or '')}) (inReceptacle ?o ?r)"
     if goal.task_type == "pick_two_obj_and_place":
         return (
             "(exists (?r - receptacle ?o - object ?o2 - object) (and (not (= ?o ?o2)) "
@@ -293,3 +291,25 @@ def grammar_text(task: str, grammar: Grammar = "move") -> str:
         for name, (command, _) in commands.items()
     )
     return f'grammar :: """\n{json.dumps(spelled, indent=1)}\n""";\n\n{actions}\n'
+
+
+def game_file_text(game: Game, *, solvable: bool | None = True) -> str:
+    """Write a game as the content of an official game file; None leaves `solvable` out."""
+    content: dict[str, object] = {
+        "pddl_domain": domain_text(game.grammar),
+        "grammar": grammar_text(game.task, game.grammar),
+        "pddl_problem": problem_text(game),
+    }
+    if solvable is not None:
+        content["solvable"] = solvable
+    if game.walkthrough:
+        content["walkthrough"] = game.walkthrough
+    return json.dumps(content)
+
+
+def write_game(root: Path, game: Game, *, solvable: bool | None = True) -> Path:
+    """Write a game file in the folder that the task id names, below `root`."""
+    path = root / game.task_id / GAME_FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(game_file_text(game, solvable=solvable), encoding="utf-8")
+    return path
