@@ -90,7 +90,7 @@ class Game:
 
 
 GAME_FILE = "game.tw-pddl"
-TASK_TYPES: tuple[str, ...] = get_args(TaskType)
+TASK_TYPES: tuple[TaskType, ...] = get_args(TaskType)
 # The one sentence of the grammar that differs from game to game.
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
 # How json_2.1.1 calls moving.

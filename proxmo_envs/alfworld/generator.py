@@ -14,7 +14,7 @@ from itertools import accumulate
 from typing import Any, Final
 
 from proxmo_envs.alfworld import frequencies, vocabulary
-from proxmo_envs.alfworld.games import Game, HouseholdGoal, Item, TaskType
+from proxmo_envs.alfworld.games import TASK_TYPES, Game, HouseholdGoal, Item, TaskType
 from proxmo_envs.alfworld.layouts import (
     POOLS,
     SETTINGS,
@@ -25,35 +25,11 @@ from proxmo_envs.alfworld.layouts import (
     room_layout,
     written_id,
 )
+from proxmo_envs.alfworld.text import TASK_SENTENCES
 
 DIFFICULTIES: Final = tuple(SETTINGS)
 SPLIT_SIZES: Final = {"train": 10_000, "valid_seen": 1_000, "valid_unseen": 1_000}
 _POOL: Final = {"train": "known", "valid_seen": "known", "valid_unseen": "new"}
-
-# Both sentences of the original per task type.
-SENTENCES: Final[dict[TaskType, tuple[str, str]]] = {
-    "pick_and_place_simple": ("put a {thing} in {target}.", "put some {thing} on {target}."),
-    "look_at_obj_in_light": (
-        "look at {thing} under the {target}.",
-        "examine the {thing} with the {target}.",
-    ),
-    "pick_clean_then_place_in_recep": (
-        "put a clean {thing} in {target}.",
-        "clean some {thing} and put it in {target}.",
-    ),
-    "pick_heat_then_place_in_recep": (
-        "put a hot {thing} in {target}.",
-        "heat some {thing} and put it in {target}.",
-    ),
-    "pick_cool_then_place_in_recep": (
-        "put a cool {thing} in {target}.",
-        "cool some {thing} and put it in {target}.",
-    ),
-    "pick_two_obj_and_place": (
-        "put two {thing} in {target}.",
-        "find two {thing} and put them in {target}.",
-    ),
-}
 
 # One more target than needed, in rooms that do not follow official counts.
 _ONE_MORE: Final = 0.25
@@ -89,7 +65,7 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
         _add_official_others(things, goal, settings)
     else:
         _add_few_others(things, goal, draws.between(settings.things))
-    sentence = draws.pick(SENTENCES[goal.task_type])
+    sentence = draws.pick(TASK_SENTENCES[goal.task_type])
     target = goal.receptacle_kind or goal.lamp_kind
     return Game(
         task_id=f"generated/{split}/{difficulty}/{index:06d}",
@@ -131,14 +107,14 @@ _MIX: Final = tuple(frequencies.GAME_MIX)
 _MIX_CUMULATIVE: Final = tuple(accumulate(frequencies.GAME_MIX.values()))
 _ROOMS_OF: Final = {
     task_type: tuple(room for room, kind in frequencies.GAME_MIX if kind == task_type)
-    for task_type in vocabulary.TASK_TYPES
+    for task_type in TASK_TYPES
 }
 
 
 def _room_and_type(draws: Draws, *, official: bool) -> tuple[str, TaskType]:
     if official:
         return draws.weighted(_MIX, _MIX_CUMULATIVE)
-    task_type = draws.pick(vocabulary.TASK_TYPES)
+    task_type = draws.pick(TASK_TYPES)
     return draws.pick(_ROOMS_OF[task_type]), task_type
 
 

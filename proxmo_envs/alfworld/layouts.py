@@ -19,7 +19,7 @@ from zlib import crc32
 import numpy as np
 
 from proxmo_envs.alfworld import frequencies, vocabulary
-from proxmo_envs.alfworld.games import Receptacle, TaskType
+from proxmo_envs.alfworld.games import TASK_TYPES, Receptacle, TaskType
 
 T = TypeVar("T")
 
@@ -227,7 +227,7 @@ class RoomLayout:
     @cached_property
     def goals(self) -> dict[TaskType, tuple[tuple[str, tuple[str, ...]], ...]]:
         """Return per task type the things it can be about, each with the possible target kinds."""
-        return {task_type: tuple(self._goals(task_type)) for task_type in vocabulary.TASK_TYPES}
+        return {task_type: tuple(self._goals(task_type)) for task_type in TASK_TYPES}
 
     def _goals(self, task_type: TaskType) -> Iterable[tuple[str, tuple[str, ...]]]:
         appliance = vocabulary.APPLIANCE.get(task_type)

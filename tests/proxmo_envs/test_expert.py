@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proxmo_envs.alfworld import expert, generator, vocabulary
+from proxmo_envs.alfworld import expert, generator
 from proxmo_envs.alfworld.games import (
+    TASK_TYPES,
     Game,
     HouseholdGoal,
     Item,
@@ -19,6 +20,7 @@ from proxmo_envs.alfworld.games import (
     TaskType,
     read_game_file,
 )
+from proxmo_envs.alfworld.text import TASK_SENTENCES
 from proxmo_envs.alfworld.world import Room, World
 
 STEP_LIMIT = 50
@@ -156,9 +158,9 @@ def test_in_a_game_that_cannot_be_won_the_searching_expert_still_answers() -> No
     assert play(replace(game, receptacles=cold)) is None
 
 
-@pytest.mark.parametrize("task_type", vocabulary.TASK_TYPES)
+@pytest.mark.parametrize("task_type", TASK_TYPES)
 def test_the_goal_is_read_from_both_sentences_of_each_task_type(task_type: TaskType) -> None:
-    for sentence in generator.SENTENCES[task_type]:
+    for sentence in TASK_SENTENCES[task_type]:
         task = sentence.format(thing="mug", target="desk")
         goal = expert.read_goal(f"You are here.\n\nYour task is to: {task}")
         assert goal.task_type == task_type

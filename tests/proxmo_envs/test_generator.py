@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from proxmo_envs.alfworld import frequencies, generator, layouts, vocabulary
-from proxmo_envs.alfworld.games import Game, read_game_file
+from proxmo_envs.alfworld.games import TASK_TYPES, Game, read_game_file
 from proxmo_envs.alfworld.sources import GeneratedGames
 from proxmo_envs.alfworld.world import Room, World
 
@@ -162,7 +162,7 @@ def test_all_task_types_and_rooms_occur_where_they_make_sense(difficulty: str) -
     mix = {(room_of(g), g.goal.task_type) for g in sample(difficulty, n=600)}
     assert mix <= set(frequencies.GAME_MIX)
     assert {room for room, _ in mix} == set(vocabulary.ROOMS)
-    assert {task_type for _, task_type in mix} == set(vocabulary.TASK_TYPES)
+    assert {task_type for _, task_type in mix} == set(TASK_TYPES)
 
 
 @pytest.mark.parametrize("difficulty", generator.DIFFICULTIES)
