@@ -1,8 +1,7 @@
-"""Endless ALFWorld games of our own: drawn, not downloaded, and always solvable.
+"""Generates ALFWorld games, without end and always solvable.
 
-A game is a layout from `layouts.py`, a goal that the layout allows, the target things where a
-search finds them in time, and other things around them. All of it follows from (split, index,
-difficulty).
+A game is a layout from `layouts.py`, a goal that the layout allows, target things where a search
+finds them in time, and other things. Split, index and difficulty determine all of it.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ DIFFICULTIES: Final = tuple(SETTINGS)
 SPLIT_SIZES: Final = {"train": 10_000, "valid_seen": 1_000, "valid_unseen": 1_000}
 _POOL: Final = {"train": "known", "valid_seen": "known", "valid_unseen": "new"}
 
-# One more target than needed, in rooms that do not follow official counts.
+# Chance of one more target than needed, in rooms that do not follow official counts.
 _ONE_MORE: Final = 0.25
-# Copies of a kind of thing in a room of official size, equally likely.
+# Equally likely numbers of copies of a thing in a room of official size.
 _COPIES: Final = (1, 1, 2, 2, 3)
-# Oddities of official rooms, as chances: a thing in the fridge is cool from the start; something
-# lies in a bowl, pan or the like; a thing counts as lying on two pieces that share a place.
+# Chances of oddities in official rooms: a thing in the fridge is cool from the start; a bowl, pan
+# or the like holds something; a thing lies on two pieces of furniture that share a place.
 _COOL_ALREADY: Final = 0.08
 _LIES_IN_HOLDER: Final = 0.09
 _LIES_ON_TWO: Final = 0.6
@@ -44,12 +43,12 @@ _TWO_AS_ONE: Final = {"stoveburner": "stoveburner", "coffeemachine": "countertop
 
 
 def generate(split: str, index: int, difficulty: str = "default") -> Game:
-    """Return the generated game `index` of a split; the same arguments always give the same game.
+    """Return game `index` of a split; the same arguments always give the same game.
 
     Args:
         split: `train`, `valid_seen` (new games in the layouts of train) or `valid_unseen` (layouts
-            whose set of furniture never occurs in train).
-        index: any number from 0; `SPLIT_SIZES` says how many make up the split.
+            with sets of furniture that never occur in train).
+        index: any number from 0; a split consists of the first `SPLIT_SIZES[split]`.
         difficulty: one of `DIFFICULTIES`.
 
     Raises:
@@ -89,7 +88,7 @@ def _check(split: str, index: int, difficulty: str) -> None:
 
 
 def _plan_game(draws: Draws, difficulty: str, pool: str) -> tuple[RoomLayout, HouseholdGoal]:
-    """Draw a layout and a goal that is possible there."""
+    """Draw a layout and a goal that is possible in it."""
     while True:
         room, task_type = _room_and_type(draws, official=SETTINGS[difficulty].official)
         layout = room_layout(room, difficulty, pool, draws.below(POOLS[pool]))
@@ -135,7 +134,7 @@ def _can_contain(furniture: Iterable[str], things: set[str]) -> frozenset[tuple[
 
 
 class _Things:
-    """The items of a game in the making, by id."""
+    """The items of a game under construction, by id."""
 
     def __init__(self, draws: Draws, layout: RoomLayout) -> None:
         self.draws = draws
@@ -143,7 +142,7 @@ class _Things:
         self.items: dict[str, Item] = {}
 
     def put(self, kind: str, spots: Spots) -> None:
-        """Add a thing of a kind to one of the spots."""
+        """Add a thing to one of the spots."""
         at = self.draws.weighted(spots.receptacles, spots.cumulative)
         receptacle = self.layout.receptacles[at]
         name = self._new_id(kind, self.layout.positions[at])
@@ -152,14 +151,14 @@ class _Things:
         )
 
     def drop(self, kind: str) -> None:
-        """Add a thing that is on no furniture, somewhere in the room."""
+        """Add a thing that lies on no furniture."""
         at = self.draws.below(len(self.layout.receptacles))
         name = self._new_id(kind, self.layout.positions[at])
         location = self.layout.receptacles[at].location
         self.items[name] = Item(name, kind, location, flags=_flags(kind))
 
     def change(self, item: Item, **fields: Any) -> None:
-        """Give an item other fields."""
+        """Replace fields of an item."""
         self.items[item.id] = replace(item, **fields)
 
     def _new_id(self, kind: str, position: tuple[float, float, float]) -> str:
@@ -173,9 +172,9 @@ class _Things:
 
 
 def _add_targets(things: _Things, goal: HouseholdGoal, settings: Difficulty) -> None:
-    """Put down what the goal needs, never where it would be won already."""
+    """Add the things that the goal needs, never so that it is reached already."""
     draws, layout = things.draws, things.layout
-    # An unclean apple may well lie in the target; where nothing else is asked for it may not.
+    # An unclean apple may lie in the target, unless the goal asks for nothing else.
     changes = goal.task_type in vocabulary.APPLIANCE
     spots = layout.hiding_spots(goal.item_kind, None if changes else goal.receptacle_kind)
     number = 2 if goal.task_type == "pick_two_obj_and_place" else 1
@@ -194,9 +193,9 @@ def _other_kinds(layout: RoomLayout, goal: HouseholdGoal) -> list[str]:
 
 
 def _add_few_others(things: _Things, goal: HouseholdGoal, size: int) -> None:
-    """Fill a room up to `size` with things the goal does not ask for."""
+    """Fill a room up to `size` with things that the goal does not ask for."""
     occurs = frequencies.OCCURS[things.layout.room]
-    # What cannot be put back anywhere would end a game when it is picked up.
+    # Taking a thing that can be put nowhere would end a game.
     kinds = [
         kind
         for kind in _other_kinds(things.layout, goal)
@@ -209,10 +208,10 @@ def _add_few_others(things: _Things, goal: HouseholdGoal, size: int) -> None:
 
 
 def _add_official_others(things: _Things, goal: HouseholdGoal, settings: Difficulty) -> None:
-    """Add everything else that official rooms have, in their numbers and with their oddities."""
+    """Add the other things of official rooms, in their numbers and with their oddities."""
     draws, layout = things.draws, things.layout
     for kind, numbers in frequencies.ON_THE_FLOOR[layout.room].items():
-        # A target that lies on the floor could never be taken.
+        # Nobody could take a target on the floor.
         if kind not in (goal.item_kind, goal.lamp_kind):
             for _ in range(draws.pick(numbers)):
                 things.drop(kind)
@@ -231,7 +230,7 @@ def _add_official_others(things: _Things, goal: HouseholdGoal, settings: Difficu
 
 
 def _lay_on_two(things: _Things, goal: HouseholdGoal) -> None:
-    """Let some things lie on two pieces of furniture that share a place, as pans on burners do."""
+    """Put some things on two pieces of furniture that share a place, like pans on burners."""
     furniture = {r.id: r for r in things.layout.receptacles}
     for item in list(things.items.values()):
         if not item.receptacles:
@@ -250,7 +249,7 @@ def _lay_on_two(things: _Things, goal: HouseholdGoal) -> None:
 
 
 def _lay_in_holders(things: _Things) -> None:
-    """Let some cutlery and pans lie in a bowl, pot or the like on the same furniture."""
+    """Put some cutlery and pans into a bowl, pot or the like on the same furniture."""
     small = {"butterknife", "fork", "knife", "pan", "pot", "spatula", "spoon"}
     inside = [i for i in things.items.values() if i.kind in small and i.receptacles]
     for holder in list(things.items.values()):
@@ -262,7 +261,7 @@ def _lay_in_holders(things: _Things) -> None:
 
 
 def _cool_some(things: _Things) -> None:
-    """Let some things in the fridge be cool from the start."""
+    """Make some things in the fridge cool from the start."""
     fridges = {r.id for r in things.layout.receptacles if r.kind == "fridge"}
     for item in list(things.items.values()):
         could_be = "coolable" in item.flags and not fridges.isdisjoint(item.receptacles)

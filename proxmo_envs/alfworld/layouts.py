@@ -1,8 +1,8 @@
-"""Generated rooms without their things: which furniture stands where.
+"""Layouts of generated rooms: the furniture and its places.
 
-A layout is drawn from a pool and shared by many games, as the official games share 120 scenes. The
-pools `known` (train, valid_seen) and `new` (valid_unseen) cannot overlap: a hash of what furniture
-the room has decides which pool it may belong to.
+Many games share a layout, as the official games share 120 scenes. The pools `known` (train,
+valid_seen) and `new` (valid_unseen) cannot overlap: a hash of the furniture decides to which pool a
+layout belongs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from proxmo_envs.alfworld.games import TASK_TYPES, Receptacle, TaskType
 
 T = TypeVar("T")
 
-# Layouts per room kind and difficulty.
+# Layouts per kind of room and difficulty.
 POOLS: Final = {"known": 60, "new": 20}
-# One set of furniture in four is kept for the pool `new`.
+# One set of furniture in four belongs to the pool `new`.
 _NEW_SHARE: Final = 4
 
-# What a room must have so that its tasks are possible; alternatives are separated by |.
+# Furniture without which a room has no tasks; | separates alternatives.
 _ESSENTIAL: Final = {
     "kitchen": ("fridge", "microwave", "sinkbasin", "countertop", "cabinet|drawer"),
     "livingroom": ("sofa", "sidetable", "drawer|cabinet"),
@@ -36,8 +36,8 @@ _ESSENTIAL: Final = {
     "bathroom": ("sinkbasin", "toilet", "cabinet|drawer"),
 }
 
-# How often a piece stands at the same place as an earlier one, and beside which kinds: one goes to
-# both at once. Half of the share of official pieces that are not alone at their place.
+# Chance that a piece shares the place of an earlier one (the agent goes to both at once), and the
+# kinds of that one: half of the share of official pieces that are not alone at their place.
 _SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
     "drawer": (0.14, frozenset({"drawer", "dresser", "desk", "sidetable"})),
     "cabinet": (0.08, frozenset({"cabinet"})),
@@ -49,7 +49,7 @@ _SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
     "safe": (0.2, frozenset({"drawer"})),
     "towelholder": (0.03, frozenset({"handtowelholder"})),
 }
-# Bathrooms of official size crowd theirs together.
+# Pieces share more places in bathrooms of official size.
 _SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
     **_SHARES_PLACE,
     "drawer": (0.34, frozenset({"drawer", "dresser"})),
@@ -57,8 +57,8 @@ _SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
 }
 
 
-# What rooms of few kinds are furnished with and what lies in them: enough for every task type, few
-# enough for a model that meets each word for the first time.
+# Furniture and things of rooms with few kinds: enough for every task type, and few enough for a
+# model that meets each word for the first time.
 _FEW_FURNITURE: Final = {
     "kitchen": "fridge microwave sinkbasin countertop cabinet drawer garbagecan",
     "livingroom": "sofa sidetable coffeetable drawer shelf cabinet",
@@ -79,21 +79,21 @@ class Difficulty:
 
     furniture: tuple[int, int]
     things: tuple[int, int]
-    # Most pieces of one kind; None: draw official counts.
+    # Most pieces of one kind; None draws official counts.
     most_alike: int | None
     # Share of cabinets, drawers and safes without a door.
     doorless: float
-    # May two pieces share a place?
+    # Whether two pieces may share a place.
     shares_places: bool
-    # Official mix of tasks and counts of things, with everything odd that occurs there.
+    # Official mix of tasks and counts of things, with the oddities of official rooms.
     official: bool
     # Steps that a search in likely places first may need to see a target.
     search_steps: int
-    # Only a few kinds of furniture and things?
+    # Whether there are only a few kinds of furniture and things.
     few_kinds: bool = False
-    # How many times as many pieces and things of a kind as official rooms have.
+    # Pieces and things of a kind, relative to official rooms.
     scale: float = 1.0
-    # Raise it when the difficulty gives other games than before: it is part of their hashes.
+    # Part of the hashes of the games; raise it when the difficulty gives other games than before.
     version: int = 1
 
 
@@ -106,7 +106,7 @@ SETTINGS: Final[dict[str, Difficulty]] = {
 
 
 class Draws:
-    """Cheap random draws from a numpy Generator, which is asked for uniform numbers in blocks."""
+    """Cheap random draws from blocks of uniform numbers, which a numpy Generator makes."""
 
     __slots__ = ("_numbers", "_rng")
 
@@ -140,7 +140,7 @@ class Draws:
 
 
 def written(metres: float) -> str:
-    """Write a coordinate as ids do: `_plus_01_dot_25`."""
+    """Write a coordinate as in ids: `_plus_01_dot_25`."""
     return _written_cm(round(metres * 100))
 
 
@@ -159,7 +159,7 @@ def written_id(kind: str, position: Iterable[float]) -> str:
 
 @dataclass(frozen=True)
 class Spots:
-    """Where a kind of thing can lie: indexes of receptacles, running sums of their weights."""
+    """Places for a kind of thing: indexes of receptacles, and running sums of their weights."""
 
     receptacles: tuple[int, ...]
     cumulative: tuple[float, ...]
@@ -187,7 +187,7 @@ class RoomLayout:
 
     @cached_property
     def spots(self) -> dict[str, Spots]:
-        """Return where each kind of thing may lie; kinds without a spot are left out."""
+        """Return the spots of each kind of thing that has one."""
         rates = frequencies.LIES[self.room]
         if self.few_kinds:
             rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room].split()}
@@ -200,10 +200,10 @@ class RoomLayout:
 
     @cached_property
     def reachable(self) -> dict[str, tuple[int, ...]]:
-        """Return per thing the receptacles that a search in likely places first reaches in time.
+        """Return per thing the receptacles that a search reaches in time, likely places first.
 
-        Targets hide only there: a game must not be lost because someone put a spoon into the last
-        of 27 cabinets.
+        Targets lie only there: a game must not be lost because its spoon is in the last of 27
+        cabinets.
         """
         return {thing: self._reachable(thing) for thing in self.spots}
 
@@ -218,7 +218,7 @@ class RoomLayout:
         return tuple(near)
 
     def hiding_spots(self, thing: str, avoid: str | None) -> Spots:
-        """Return where a target may lie: within reach, not in furniture of kind `avoid`."""
+        """Return the spots for a target: within reach, not in furniture of kind `avoid`."""
         kinds = [r.kind for r in self.receptacles]
         rates = frequencies.LIES[self.room][thing]
         near = tuple(n for n in self.reachable[thing] if kinds[n] != avoid)
@@ -226,7 +226,7 @@ class RoomLayout:
 
     @cached_property
     def goals(self) -> dict[TaskType, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """Return per task type the things it can be about, each with the possible target kinds."""
+        """Return per task type its possible things, each with its possible kinds of target."""
         return {task_type: tuple(self._goals(task_type)) for task_type in TASK_TYPES}
 
     def _goals(self, task_type: TaskType) -> Iterable[tuple[str, tuple[str, ...]]]:
@@ -247,7 +247,7 @@ class RoomLayout:
                 if target in vocabulary.LAMPS
                 or (
                     thing in vocabulary.CAN_CONTAIN.get(target, ())
-                    # The thing must be able to start elsewhere.
+                    # The thing needs another place to start from.
                     and (appliance is not None or near != {target})
                 )
             )
@@ -268,7 +268,7 @@ def room_layout(room: str, difficulty: str, pool: str, number: int) -> RoomLayou
 
 
 def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
-    """Draw the sorted kinds of furniture, repeated for every piece."""
+    """Draw the kind of each piece of furniture; sorted."""
     deciles = frequencies.FURNITURE[room]
     counts: Counter[str] = Counter()
     if settings.most_alike is None:
@@ -282,7 +282,7 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
             counts[draws.pick(choices)] += 1
     low, high = settings.furniture
     size = low if settings.most_alike is None else draws.between((low, high))
-    # Each kind as often as official rooms have it.
+    # Draws each kind as often as official rooms have it.
     often = [kind for kind, numbers in deciles.items() for n in numbers if n and kind in allowed]
     while counts.total() < size:
         kind = draws.pick(often)
