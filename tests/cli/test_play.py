@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Outcome
-from tests.original.game_files import write_game
-from tests.proxmo_envs.alfworld.small import kitchen
+from tests.proxmo_envs.alfworld.small import kitchen, write_game
 from tests.webshop_server.rows import row, write
 
 Proxmo = Callable[..., Outcome]

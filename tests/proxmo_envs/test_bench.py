@@ -13,7 +13,7 @@ from proxmo_envs.alfworld.bench import SUBJECT, beside
 from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
 from proxmo_envs.bench import SUBJECTS, measure, subject
 from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError
-from tests.original.game_files import write_game
+from tests.proxmo_envs.alfworld.small import write_game
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 # Stands in for the two packages of the original: our engine, as `original.py` sees theirs.

@@ -13,8 +13,7 @@ from gymnasium.vector import AutoresetMode
 import proxmo_envs  # noqa: F401
 from proxmo_envs.errors import InvalidActionError, InvalidOptionError, UnknownTaskError
 from proxmo_envs.vector import TextVectorEnv
-from tests.original.game_files import write_game
-from tests.proxmo_envs.alfworld.small import kitchen
+from tests.proxmo_envs.alfworld.small import kitchen, write_game
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 

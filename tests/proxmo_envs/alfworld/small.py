@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
-from proxmo_envs.alfworld.games import Game, HouseholdGoal, Item, Receptacle
-from tests.original.game_files import write_game
+from proxmo_envs.alfworld.games import GAME_FILE, Game, HouseholdGoal, Item, Receptacle
 
 PICKUPABLE = "pickupable"
 FOOD = frozenset({PICKUPABLE, "cleanable", "heatable", "coolable", "sliceable"})
@@ -64,6 +64,65 @@ KITCHEN = Game(
 def kitchen(**changes: object) -> Game:
     """Return the kitchen with other fields, for example another goal."""
     return replace(KITCHEN, **changes)  # type: ignore[arg-type]
+
+
+def problem_text(game: Game) -> str:
+    """Write a game as the PDDL problem of an official game file, in mixed case as those are."""
+    facts = [f"(atLocation agent1 {game.start_location})"]
+    for r in game.receptacles:
+        facts += [f"(receptacleType {r.id} {r.kind.title()}Type)"]
+        facts += [f"(receptacleAtLocation {r.id} {r.location})"]
+        facts += [f"(openable {r.id})"] * r.openable + [f"(opened {r.id})"] * r.opened
+    for i in game.items:
+        facts += [f"(objectType {i.id} {i.kind.title()}Type)"]
+        facts += [f"(objectAtLocation {i.id} {i.location})"] * (i.location is not None)
+        facts += [f"(inReceptacle {i.id} {r})" for r in i.receptacles]
+        facts += [f"(inReceptacleObject {inner} {i.id})" for inner in i.contents]
+        facts += [f"({flag} {i.id})" for flag in sorted(i.flags)]
+    facts += [f"(canContain {r.title()}Type {i.title()}Type)" for r, i in sorted(game.can_contain)]
+    facts += ["(= (distance loc_bar_1 loc_bar_2) 3) ; costs are not used"]
+    return (
+        "(define (problem kitchen)\n (:domain alfred)\n (:objects agent1 - agent Mug - object)\n"
+        " (:init\n  " + "\n  ".join(facts) + f"\n )\n{_goal_text(game.goal)}\n)"
+    )
+
+
+def _goal_text(goal: HouseholdGoal) -> str:
+    thing = f"(objectType ?o {goal.item_kind.title()}Type)"
+    if goal.lamp_kind is not None:
+        return (
+            f"(:goal (and (objectType ?ot {goal.lamp_kind.title()}Type) (isToggled ?ot) "
+            f"(inReceptacle ?ot ?r) {thing} (holds ?a ?o)))"
+        )
+    placed = f"{thing} (receptacleType ?r {goal.receptacle_kind.title()}Type) (inReceptacle ?o ?r)"
+    if goal.task_type == "pick_two_obj_and_place":
+        placed += f" (not (= ?o ?o2)) {thing.replace('?o', '?o2')} (inReceptacle ?o2 ?r)"
+    for verb, state in (("clean", "isClean"), ("heat", "isHot"), ("cool", "isCool")):
+        if goal.task_type == f"pick_{verb}_then_place_in_recep":
+            placed += f" ({state} ?o)"
+    return f"(:goal (and (exists (?r - receptacle ?o - object) (and {placed}))))"
+
+
+def game_file_text(game: Game, *, solvable: bool | None = True) -> str:
+    """Write a game as the content of an official game file."""
+    template = "move {o} to {r}" if game.grammar == "move" else "put {o} in/on {r}"
+    content: dict[str, object] = {
+        "grammar": f'"rhs": "Your task is to: {game.task}"\n template :: "{template}";',
+        "pddl_problem": problem_text(game),
+    }
+    if solvable is not None:
+        content["solvable"] = solvable
+    if game.walkthrough:
+        content["walkthrough"] = game.walkthrough
+    return json.dumps(content)
+
+
+def write_game(root: Path, game: Game, *, solvable: bool | None = True) -> Path:
+    """Write a game file where its task id says, below `root`."""
+    path = root / game.task_id / GAME_FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(game_file_text(game, solvable=solvable), encoding="utf-8")
+    return path
 
 
 def data_directory(root: Path) -> Path:

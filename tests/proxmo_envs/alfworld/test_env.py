@@ -29,8 +29,7 @@ from proxmo_envs.errors import (
     ProxmoEnvError,
     UnknownTaskError,
 )
-from tests.original.game_files import write_game
-from tests.proxmo_envs.alfworld.small import kitchen
+from tests.proxmo_envs.alfworld.small import kitchen, write_game
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 INFO = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -17,18 +16,16 @@ from proxmo_envs.alfworld.games import (
     TaskType,
     content_hash,
     read_game_file,
-    read_problem,
 )
 from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
 from proxmo_envs.errors import GameFileError
-from tests.original.game_files import (
-    domain_text,
+from tests.proxmo_envs.alfworld.small import (
+    KITCHEN,
     game_file_text,
-    grammar_text,
+    kitchen,
     problem_text,
     write_game,
 )
-from tests.proxmo_envs.alfworld.small import KITCHEN, kitchen
 
 
 def reread(game: Game, folder: Path) -> Game:
@@ -57,25 +54,6 @@ def test_a_game_is_read_as_it_was_written(difficulty: str, tmp_path: Path) -> No
         assert reread(game, tmp_path) == in_order(game)
     if difficulty == "default":
         assert {game.goal.task_type for game in games} == set(get_args(TaskType))
-
-
-def test_comments_and_costs_of_a_problem_are_skipped() -> None:
-    commented = problem_text(KITCHEN).replace(
-        "(:init", "(:init (= (distance loc_bar_1 loc_bar_2) 3) ; (opened cabinet_bar_1)\n"
-    )
-    game = read_problem(
-        commented, task_id=KITCHEN.task_id, task=KITCHEN.task, split=KITCHEN.split, grammar="move"
-    )
-    assert game == in_order(KITCHEN)
-
-
-def test_written_files_speak_both_grammars() -> None:
-    new, old = grammar_text("look.", "move"), grammar_text("look.", "put")
-    assert "move {o} to {r}" in new and "action help" in new and "put {o}" not in new
-    assert "put {o} in/on {r}" in old and "action help" not in old and "{l.name}" in old
-    for text, domain in ((new, domain_text("move")), (old, domain_text("put"))):
-        commands = re.findall(r"^action (\w+)", text, re.MULTILINE)
-        assert sorted(commands) == sorted(re.findall(r":action (\w+)", domain))
 
 
 @pytest.mark.parametrize("grammar", get_args(Grammar))

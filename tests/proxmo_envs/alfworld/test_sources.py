@@ -22,9 +22,14 @@ from proxmo_envs.errors import (
     ProxmoEnvError,
     UnknownTaskError,
 )
-from tests.original.game_files import game_file_text, problem_text, write_game
 from tests.proxmo_envs.alfworld.reference import pack_rows, read_rows
-from tests.proxmo_envs.alfworld.small import data_directory, kitchen
+from tests.proxmo_envs.alfworld.small import (
+    data_directory,
+    game_file_text,
+    kitchen,
+    problem_text,
+    write_game,
+)
 
 FIRST = "train/pick_and_place_simple-Mug-None-Cabinet-1/trial_1"
 SECOND = "train/pick_and_place_simple-Mug-None-Cabinet-1/trial_2"
