@@ -122,17 +122,13 @@ def test_a_download_that_keeps_breaking_off_keeps_what_it_has_for_the_next_try(
     assert server.asked[-1] == "bytes=30-"
 
 
-def test_a_part_that_is_complete_already_is_taken_as_it_is(
-    server: ArchiveServer, tmp_path: Path
+@pytest.mark.parametrize(("more", "requests"), [(b"", 1), (b"?", 2)])
+def test_a_complete_part_is_kept_and_one_that_is_too_long_is_fetched_again(
+    server: ArchiveServer, tmp_path: Path, more: bytes, requests: int
 ) -> None:
-    (tmp_path / "games.zip.part").write_bytes(server.content)
+    (tmp_path / "games.zip.part").write_bytes(server.content + more)
     assert fetch(url_of(server), tmp_path).read_bytes() == server.content
-    assert len(server.asked) == 1
-
-
-def test_a_part_that_is_too_long_is_thrown_away(server: ArchiveServer, tmp_path: Path) -> None:
-    (tmp_path / "games.zip.part").write_bytes(server.content + b"?")
-    assert fetch(url_of(server), tmp_path).read_bytes() == server.content
+    assert len(server.asked) == requests
 
 
 def test_another_archive_at_the_same_address_is_refused(
