@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from webshop_server import actions, special, textforms
+from webshop_server.data.products import Product
 from webshop_server.errors import QueryError
-from webshop_server.pages import Kind, Move, Page, Target, clickables, on_page
-from webshop_server.records import Goal, Product, Reward
+from webshop_server.rules import actions, reserved_words, text_forms
+from webshop_server.rules.pages import Move, Page, PageKind, Target, clickables, on_page
+from webshop_server.rules.records import Reward, ShoppingGoal
 from webshop_server.shop import Shop
 
 _MOST_RESULTS = 50
@@ -25,7 +26,7 @@ _COUNTED_AS = {Move.PRODUCT: "asin", Move.OPTION: "options", Move.BUY: "purchase
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ActionResult:
     """What an action did.
 
     Attributes:
@@ -62,7 +63,7 @@ class Session:
     def __init__(
         self,
         shop: Shop,
-        goal: Goal,
+        goal: ShoppingGoal,
         session_id: str | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
@@ -74,7 +75,7 @@ class Session:
         self._found: tuple[tuple[str, ...], Sequence[str]] | None = None
         self._rng = rng or np.random.default_rng(0)
         self._clickables: dict[str, Target] | None = None
-        self._show(Kind.SEARCH)
+        self._show(PageKind.SEARCH)
 
     @property
     def task(self) -> str:
@@ -106,13 +107,15 @@ class Session:
 
     def observe(self, mode: str = "text") -> str:
         """Return the page as "text", "text_rich", "url" or "html"."""
-        return textforms.observe(self.page, mode)
+        return text_forms.observe(self.page, mode)
 
-    def act(self, action: str) -> Outcome:
+    def act(self, action: str) -> ActionResult:
         """Carry out one action; what is malformed or not on offer changes nothing and says why."""
         original = self.shop.profile == "original"
         if self.state.done and not original:
-            return Outcome(done=True, valid=False, complaint="you have bought: the shop is closed")
+            return ActionResult(
+                done=True, valid=False, complaint="you have bought: the shop is closed"
+            )
         name, argument = (actions.parse_original if original else actions.parse_clean)(action)
         if name == actions.SEARCH and argument is not None:
             return self._search(argument)
@@ -124,7 +127,7 @@ class Session:
             return self._click(target)
         return _refused("an action is search[words] or click[something the page shows]")
 
-    def _search(self, query: str) -> Outcome:
+    def _search(self, query: str) -> ActionResult:
         if self.shop.profile == "clean":
             if not self.page.has_search_bar:
                 return _refused("this page has no search bar: click[back to search] first")
@@ -133,20 +136,20 @@ class Session:
         self.state.keywords = tuple(query.split(" "))
         return self._show_results(1)
 
-    def _click(self, target: Target) -> Outcome:
+    def _click(self, target: Target) -> ActionResult:
         state = self.state
         counted = target.value if target.move is Move.TAB else _COUNTED_AS.get(target.move)
         if counted is not None:
             state.actions[counted] += 1
         if target.move is Move.HOME:
             self.state = State(done=state.done)
-            return self._show(Kind.SEARCH)
+            return self._show(PageKind.SEARCH)
         if target.move is Move.NEXT:
             return self._show_results((state.page or 0) + 1)
         if target.move is Move.PREVIOUS:
             return self._previous()
         if target.move is Move.TAB:
-            return self._show(Kind.DETAIL, tab=target.value)
+            return self._show(PageKind.DETAIL, tab=target.value)
         if target.move is Move.BUY:
             return self._buy()
         if target.move is Move.PRODUCT:
@@ -154,31 +157,31 @@ class Session:
             state.asins |= {target.value}
         else:
             state.options = {**state.options, target.option: target.value}
-        return self._show(Kind.ITEM)
+        return self._show(PageKind.ITEM)
 
-    def _previous(self) -> Outcome:
+    def _previous(self) -> ActionResult:
         number = self.state.page or 0
         where = self._where()
-        if where is Kind.RESULTS:
+        if where is PageKind.RESULTS:
             return self._show_results(number - 1)
-        return self._show_results(number) if where is Kind.ITEM else self._show(Kind.ITEM)
+        return self._show_results(number) if where is PageKind.ITEM else self._show(PageKind.ITEM)
 
-    def _where(self) -> Kind:
+    def _where(self) -> PageKind:
         """Return the kind of this page; the original takes the first that its address names."""
         if self.shop.profile == "clean":
             return self.page.kind
-        address = textforms.url(self.page)
-        named = (Kind.RESULTS, Kind.ITEM, Kind.DETAIL, Kind.DONE)
+        address = text_forms.url(self.page)
+        named = (PageKind.RESULTS, PageKind.ITEM, PageKind.DETAIL, PageKind.DONE)
         return next(kind for kind in named if kind.value in address)
 
-    def _buy(self) -> Outcome:
+    def _buy(self) -> ActionResult:
         product = self._product()
         score = self.shop.score(product, self.goal, self.state.options)
         self.state.done = True
-        self._show(Kind.DONE, score=score.total)
-        return Outcome(score.total, done=True, score=score)
+        self._show(PageKind.DONE, score=score.total)
+        return ActionResult(score.total, done=True, score=score)
 
-    def _show_results(self, number: int) -> Outcome:
+    def _show_results(self, number: int) -> ActionResult:
         state = self.state
         state.page = number
         state.actions["search"] += 1
@@ -189,12 +192,12 @@ class Session:
             return _refused(str(error))
         state.asin, state.options = None, {}
         products = tuple(map(self.shop.catalogue.get, on_page(hits, number)))
-        return self._show(Kind.RESULTS, total=len(hits), products=products)
+        return self._show(PageKind.RESULTS, total=len(hits), products=products)
 
     def _hits(self, keywords: tuple[str, ...]) -> Sequence[str]:
         """Return the asins a search finds, best first; raises `QueryError`."""
-        if self.shop.profile == "original" and keywords[0] in special.WORDS:
-            return special.hits(self.shop.catalogue, keywords, self._rng)
+        if self.shop.profile == "original" and keywords[0] in reserved_words.WORDS:
+            return reserved_words.hits(self.shop.catalogue, keywords, self._rng)
         if self._found is None or self._found[0] != keywords:
             found = self.shop.index.search(" ".join(keywords), _MOST_RESULTS)
             self._found = keywords, found
@@ -206,13 +209,13 @@ class Session:
 
     def _show(
         self,
-        kind: Kind,
+        kind: PageKind,
         *,
         tab: str = "",
         total: int = 0,
         products: tuple[Product, ...] = (),
         score: float | None = None,
-    ) -> Outcome:
+    ) -> ActionResult:
         """Go to a page."""
         state = self.state
         self._clickables = None
@@ -232,7 +235,7 @@ class Session:
             score=score,
             show_attributes=self.shop.show_attributes,
         )
-        return Outcome()
+        return ActionResult()
 
     def __deepcopy__(self, memo: dict[int, object]) -> Session:
         """Copy the shopper, not the shop: pages, products and goals never change."""
@@ -242,5 +245,5 @@ class Session:
         return twin
 
 
-def _refused(complaint: str) -> Outcome:
-    return Outcome(valid=False, complaint=complaint)
+def _refused(complaint: str) -> ActionResult:
+    return ActionResult(valid=False, complaint=complaint)

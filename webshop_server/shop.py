@@ -9,13 +9,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from webshop_server import reward
-from webshop_server.catalogue import Catalogue, open_shop_data
+from webshop_server.data.catalogue import Catalogue
+from webshop_server.data.opening import open_catalogue
+from webshop_server.data.products import Product
 from webshop_server.errors import CatalogueError
-from webshop_server.goals import Goals, Profile
-from webshop_server.goals import Kind as GoalKind
-from webshop_server.nouns import NounFinder, from_file, rule
-from webshop_server.records import Goal, Product, Reward
+from webshop_server.packing import search_index
+from webshop_server.rules import reward
+from webshop_server.rules.goals import Goals
+from webshop_server.rules.nouns import NounFinder, from_file, rule
+from webshop_server.rules.records import GoalKind, Profile, Reward, ShoppingGoal
 from webshop_server.search.index import SearchIndex
 
 _opening = threading.Lock()
@@ -82,7 +84,7 @@ class Shop:
         with _opening:
             return _open(source, goals, profile, difficulty, show_attributes, found)
 
-    def score(self, product: Product, goal: Goal, options: Mapping[str, str]) -> Reward:
+    def score(self, product: Product, goal: ShoppingGoal, options: Mapping[str, str]) -> Reward:
         """Score a purchase."""
         return reward.score(
             product,
@@ -120,5 +122,5 @@ def _open(
 
 @lru_cache(maxsize=2)
 def _stock(data: str | None, difficulty: str) -> tuple[Catalogue, SearchIndex]:
-    catalogue = open_shop_data(data, difficulty=difficulty)
-    return catalogue, catalogue.search_index()
+    catalogue = open_catalogue(data, difficulty=difficulty)
+    return catalogue, search_index(catalogue)

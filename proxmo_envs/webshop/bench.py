@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from proxmo_envs.bench import Subject
-from webshop_server.bundled import DIFFICULTIES
+from webshop_server.data.bundled import DIFFICULTIES
 
 
 def sizes(folder: Path) -> dict[str, dict[str, Any]]:

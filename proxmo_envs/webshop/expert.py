@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from webshop_server.matching import COLOR_WORDS
+from webshop_server.rules.matching import COLOR_WORDS
 from webshop_server.search import analyse
 
 __all__ = ["ShopExpert"]

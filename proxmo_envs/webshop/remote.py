@@ -18,8 +18,8 @@ from proxmo_envs.errors import (
     unknown,
 )
 from proxmo_envs.webshop.connection import Connection
-from webshop_server.records import Reward
-from webshop_server.session import Outcome
+from webshop_server.rules.records import Reward
+from webshop_server.session import ActionResult
 
 _IDS_A_PAGE = 1000
 # By the codes of the server's answers; the others are ServerErrors.
@@ -129,13 +129,13 @@ class RemotePlay:
             self._view = self._shop.connection.ask("GET", path)
         return str(self._view["observation"][mode])
 
-    def act(self, action: str) -> Outcome:
+    def act(self, action: str) -> ActionResult:
         """Carry out an action; raises ServerError, also when the session was idle for too long."""
         body = {"action": action, "step": self._view["step"], "modes": self._modes}
         answer = self._shop.connection.ask("POST", f"{self._path}/actions", body)
         self._view = answer
         score = None if answer["score"] is None else Reward(**answer["score"])
-        return Outcome(
+        return ActionResult(
             answer["reward"], answer["done"], answer["valid"], answer["complaint"], score
         )
 

@@ -15,10 +15,11 @@ from proxmo_envs.errors import (
     quote,
     unknown,
 )
-from webshop_server.bundled import DIFFICULTIES
+from webshop_server.data.bundled import DIFFICULTIES
 from webshop_server.errors import ShopError, UnknownGoalError
-from webshop_server.goals import Kind, Profile, Split, content_hash
-from webshop_server.session import Outcome, Session
+from webshop_server.rules.goals import content_hash
+from webshop_server.rules.records import GoalKind, Profile, Split
+from webshop_server.session import ActionResult, Session
 from webshop_server.shop import Shop
 
 
@@ -44,7 +45,7 @@ class Play(Protocol):
     def observe(self, mode: str = "text") -> str:
         """Return the page in one of the observation modes."""
 
-    def act(self, action: str) -> Outcome:
+    def act(self, action: str) -> ActionResult:
         """Carry out an action."""
 
 
@@ -93,7 +94,7 @@ def open_source(
             )
     difficulty = "default" if difficulty is None else difficulty
     for name, value, known in (
-        ("goals", goals, get_args(Kind)),
+        ("goals", goals, get_args(GoalKind)),
         ("profile", profile, get_args(Profile)),
         ("difficulty", difficulty, DIFFICULTIES),
     ):

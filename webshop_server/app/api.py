@@ -28,10 +28,10 @@ from flask.typing import ResponseReturnValue
 
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError, UnknownTaskError
-from webshop_server.goals import Split, content_hash
-from webshop_server.records import Reward
-from webshop_server.session import Outcome, Session
-from webshop_server.textforms import MODES
+from webshop_server.rules.goals import content_hash
+from webshop_server.rules.records import Reward, Split
+from webshop_server.rules.text_forms import MODES
+from webshop_server.session import ActionResult, Session
 
 _MOST_IDS = 10_000
 _SCORE = [field.name for field in fields(Reward)]
@@ -136,7 +136,7 @@ def _view(token: str, session: Session, step: int, modes: Sequence[str]) -> dict
     }
 
 
-def _effect(outcome: Outcome) -> dict[str, Any]:
+def _effect(outcome: ActionResult) -> dict[str, Any]:
     """Return what an action did."""
     score = outcome.score
     return {

@@ -11,8 +11,8 @@ from webshop_server.app.metrics import Metrics
 from webshop_server.app.store import Sessions
 from webshop_server.app.trajectories import TrajectoryLog
 from webshop_server.errors import UnknownGoalError
-from webshop_server.goals import Goals
-from webshop_server.session import Outcome, Session
+from webshop_server.rules.goals import Goals
+from webshop_server.session import ActionResult, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Desk:
 
     def act(
         self, token: str, action: str, expected_step: int | None = None
-    ) -> tuple[Outcome, Session, int]:
+    ) -> tuple[ActionResult, Session, int]:
         """Carry out an action; return what it did, the session and its step.
 
         Raises:

@@ -18,8 +18,8 @@ from flask.typing import ResponseReturnValue
 
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError
-from webshop_server.pages import ATTRIBUTES, Kind, Move, details, option_labels
-from webshop_server.records import Product
+from webshop_server.data.products import Product
+from webshop_server.rules.pages import ATTRIBUTES, Move, PageKind, details, option_labels
 from webshop_server.session import Session
 
 _SAMPLES = 6
@@ -127,11 +127,11 @@ def _render(token: str, session: Session, step: int, notice: str = "") -> str:
 def _more(session: Session) -> dict[str, Any]:
     """Return what only one kind of page shows."""
     page = session.page
-    if page.kind is Kind.ITEM:
+    if page.kind is PageKind.ITEM:
         return {"options": option_labels(page)}
-    if page.kind is Kind.DETAIL:
+    if page.kind is PageKind.DETAIL:
         return {"texts": [text for text in details(page) if text.strip()], "attributes": ATTRIBUTES}
-    if page.kind is Kind.DONE:
+    if page.kind is PageKind.DONE:
         return {"score": session.shop.score(page.bought, session.goal, page.options)}
     return {}
 

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from webshop_server.app.errors import ShopFullError, StaleStepError, UnknownSessionError
-from webshop_server.records import Goal, Product
+from webshop_server.data.products import Product
+from webshop_server.rules.records import ShoppingGoal
 from webshop_server.session import Session
 from webshop_server.shop import Shop
 
@@ -205,7 +206,7 @@ class _Dumper(pickle.Pickler):
     def persistent_id(self, value: Any) -> tuple[str, str] | None:
         if isinstance(value, Product):
             return "product", value.asin
-        if isinstance(value, Goal):
+        if isinstance(value, ShoppingGoal):
             return "goal", value.goal_id
         return ("shop", "") if isinstance(value, Shop) else None
 

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from webshop_server.session import Outcome, Session
+from webshop_server.session import ActionResult, Session
 
 
 class TrajectoryLog:
@@ -24,7 +24,9 @@ class TrajectoryLog:
         task = {"task_id": session.task_id, "task": session.task, **more}
         self._write(token, "start", session, profile=session.shop.profile, **task)
 
-    def act(self, token: str, step: int, action: str, outcome: Outcome, session: Session) -> None:
+    def act(
+        self, token: str, step: int, action: str, outcome: ActionResult, session: Session
+    ) -> None:
         """Write an action, what it did and the page it led to."""
         self._write(
             token,

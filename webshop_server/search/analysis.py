@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from .stemmer import stem
+from webshop_server.search.stemmer import stem
 
 _STOP_TEXT = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then "

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SearchError
-from ..mapped import open_array, read_header, save_array, write_header
-from . import bm25
-from .analysis import analyse, term_of, words
+from webshop_server.data.mapped import open_array, read_header, save_array, write_header
+from webshop_server.errors import SearchError
+from webshop_server.search import bm25
+from webshop_server.search.analysis import analyse, term_of, words
 
 _FORMAT = 2
 _HEADER = "search.json"

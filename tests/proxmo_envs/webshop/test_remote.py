@@ -19,8 +19,8 @@ from proxmo_envs.errors import InvalidOptionError, ServerError, UnknownTaskError
 from proxmo_envs.webshop.env import WebShopEnv
 from tests.webshop_server.app.serving import served
 from webshop_server.app.limits import Limits
+from webshop_server.rules.text_forms import MODES
 from webshop_server.shop import Shop
-from webshop_server.textforms import MODES
 
 
 @pytest.fixture(scope="module", params=["clean", "original"])

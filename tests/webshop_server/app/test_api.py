@@ -13,8 +13,8 @@ from flask.testing import FlaskClient
 from tests.webshop_server.small import LAMP_GOAL, shop
 from webshop_server.app.limits import Limits
 from webshop_server.app.site import create_app
+from webshop_server.rules.text_forms import MODES
 from webshop_server.session import Session
-from webshop_server.textforms import MODES
 
 TO_THE_LAMP = ("search[desk lamp]", "click[b000000001]")
 

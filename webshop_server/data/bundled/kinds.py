@@ -1,0 +1,97 @@
+"""Kinds of product, as the tables beside this file describe them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DEPARTMENTS: Final = ("beauty", "electronics", "fashion", "garden", "grocery")
+_LINKS: Final = {"+": "with", "~": "for"}
+
+
+@dataclass(frozen=True, slots=True)
+class ProductKind:
+    """What products of a kind can be like.
+
+    Attributes:
+        department: one of `DEPARTMENTS`.
+        noun: what one calls it.
+        query: the phrase it is found by in a shop's menu.
+        path: its place in the tree of categories.
+        attributes: all it may have.
+        links: "with" for what it has, "for" for what it is for; it is all the other attributes.
+        options: option name -> values.
+        price: lowest and highest price in dollars.
+        uses: whom or what it may be for.
+    """
+
+    department: str
+    noun: str
+    query: str
+    path: str
+    attributes: tuple[str, ...]
+    links: Mapping[str, str]
+    options: Mapping[str, tuple[str, ...]]
+    price: tuple[int, int]
+    uses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Invented names: of makers and of their product lines."""
+
+    brands: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@cache
+def names() -> Names:
+    """Return the invented names."""
+    table = _table("pools")
+    return Names(tuple(table["brands"].split()), tuple(table["lines"].split()))
+
+
+@cache
+def kinds(few_words: bool = False) -> tuple[ProductKind, ...]:
+    """Return all kinds, department by department; the ten of tiny.toml for `few_words`."""
+    if few_words:
+        return tuple(_kind(row, row["department"]) for row in _table("tiny")["kind"])
+    return tuple(_kind(row, name) for name in DEPARTMENTS for row in _table(name)["kind"])
+
+
+@cache
+def _table(name: str) -> Mapping[str, Any]:
+    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _kind(row: Mapping[str, Any], department: str) -> ProductKind:
+    pools = _table("pools")
+
+    def values(text: str) -> tuple[str, ...]:
+        return _listed(pools["pools"][text[1:]] if text.startswith("@") else text)
+
+    attributes = _listed(row["attributes"])
+    return ProductKind(
+        department=department,
+        noun=row["noun"],
+        query=row["query"],
+        path=f"{pools['roots'][department]} › {row['path']}",
+        attributes=tuple(text.lstrip("+~") for text in attributes),
+        links={text[1:]: _LINKS[text[0]] for text in attributes if text[0] in _LINKS},
+        options={name: values(text) for name, text in row["options"].items()},
+        price=(row["price"][0], row["price"][1]),
+        uses=_listed(pools["uses"][department]),
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(","))
