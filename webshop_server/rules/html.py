@@ -127,70 +127,64 @@ def _radio(page: Page, name: str, value: str, label: str, element: str) -> str:
 def _details(page: Page) -> list[str]:
     texts = [escape(text) for text in details(page)]
     if page.tab == ATTRIBUTES:
-        *attributes, category, query, product_category = texts
-        named = "\n".join(f'<li><p class="attribute">{text}</p></li>' for text in attributes)
+        *attributes, category, query, path = texts
         shown = (
-            f'<ul>\n{named}\n</ul>\n<h5 class="product-category">{category}</h5>\n'
+            f'{_bullets("attribute", attributes)}\n<h5 class="product-category">{category}</h5>\n'
             f'<h5 class="product-query">{query}</h5>\n'
-            f'<h5 class="product-product_category">{product_category}</h5>'
+            f'<h5 class="product-product_category">{path}</h5>'
         )
     elif page.tab == "Features":
-        bullets = "\n".join(f'<li><p class="product-info">{text}</p></li>' for text in texts)
-        shown = f"<ul>\n{bullets}\n</ul>"
+        shown = _bullets("product-info", texts)
     else:
         shown = "\n".join(f'<p class="product-info">{text}</p>' for text in texts)
     return [*_moves(page), f'<div name="{_TAB_NAMES[page.tab]}">\n{shown}\n</div>']
 
 
+def _bullets(kind: str, texts: list[str]) -> str:
+    items = "\n".join(f'<li><p class="{kind}">{text}</p></li>' for text in texts)
+    return f"<ul>\n{items}\n</ul>"
+
+
 def _done(page: Page) -> list[str]:
     thanks = '<div id="thankyou"><h1>Thank you for shopping with us!</h1></div>'
-    texts = [escape(part.text) for part in parts(page)]
-    if page.profile == "clean":
-        _, heading, asin, *described, score_label, score = texts
-        lines = "\n".join(f"<p>{text}</p>" for text in described)
-        return [
-            thanks,
-            f'<div id="stats">\n<h2>{heading}</h2>\n<pre id="asin">{asin}</pre>\n{lines}',
-            f'<h3 id="reward">{score_label}<pre>{score}</pre></h3>\n</div>',
-        ]
-    bought = {
-        "asin": ("asin", escape(page.bought.asin)),
-        "options": ("options", escape(purchase_json(page))),
-        "purchased_attrs": ("attrs", "None"),
-        "purchased-category": ("category", "None"),
-        "purchased-query": ("query", "None"),
-        "purchased-pc": ("product category", "None"),
-    }
-    goal = {
-        "goal-asin": ("asin", ""),
-        "goal-options": ("options", ""),
-        "goal-attrs": ("attrs", ""),
-        "goal-price": ("price upper", ""),
-        "goal-instruction-text": ("instuction text", ""),
-        "goal-category": ("category", ""),
-        "goal-pc": ("product category", ""),
-        "goal-query": ("query", ""),
-    }
+    if page.profile == "original":
+        asin, options = escape(page.bought.asin), escape(purchase_json(page))
+        return [thanks, _DONE_ORIGINAL.format(asin=asin, options=options, score=page.score)]
+    _, heading, asin, *described, score_label, score = (escape(part.text) for part in parts(page))
+    lines = "\n".join(f"<p>{text}</p>" for text in described)
     return [
         thanks,
-        '<div id="stats">\n<h3>Your code: </h3>\n<pre>None</pre> (Paste it in your MTurk '
-        'interface.)<div style="display:none">\n<h2>Purchased</h2>',
-        *_labelled(bought),
-        "<h2>Target</h2>",
-        *_labelled(goal),
-        '<h4>Goal <div id="goal"><pre>None</pre></div></h4>\n<h2>Reward</h2>\n</div>',
-        f'<h3 id="reward">Your score (min 0.0, max 1.0)<pre>{page.score}</pre></h3>',
-        '<h4 hidden>Reward Details <div id="reward_info"><pre>None</pre></div></h4>\n</div>',
+        f'<div id="stats">\n<h2>{heading}</h2>\n<pre id="asin">{asin}</pre>\n{lines}',
+        f'<h3 id="reward">{score_label}<pre>{score}</pre></h3>\n</div>',
     ]
 
 
-def _labelled(rows: dict[str, tuple[str, str]]) -> list[str]:
-    return [
-        f'<h4 id="{element}">{label}<pre>{value}</pre></h4>'
-        for element, (label, value) in rows.items()
-    ]
-
-
+_DONE_ORIGINAL = """\
+<div id="stats">
+<h3>Your code: </h3>
+<pre>None</pre> (Paste it in your MTurk interface.)<div style="display:none">
+<h2>Purchased</h2>
+<h4 id="asin">asin<pre>{asin}</pre></h4>
+<h4 id="options">options<pre>{options}</pre></h4>
+<h4 id="purchased_attrs">attrs<pre>None</pre></h4>
+<h4 id="purchased-category">category<pre>None</pre></h4>
+<h4 id="purchased-query">query<pre>None</pre></h4>
+<h4 id="purchased-pc">product category<pre>None</pre></h4>
+<h2>Target</h2>
+<h4 id="goal-asin">asin<pre></pre></h4>
+<h4 id="goal-options">options<pre></pre></h4>
+<h4 id="goal-attrs">attrs<pre></pre></h4>
+<h4 id="goal-price">price upper<pre></pre></h4>
+<h4 id="goal-instruction-text">instuction text<pre></pre></h4>
+<h4 id="goal-category">category<pre></pre></h4>
+<h4 id="goal-pc">product category<pre></pre></h4>
+<h4 id="goal-query">query<pre></pre></h4>
+<h4>Goal <div id="goal"><pre>None</pre></div></h4>
+<h2>Reward</h2>
+</div>
+<h3 id="reward">Your score (min 0.0, max 1.0)<pre>{score}</pre></h3>
+<h4 hidden>Reward Details <div id="reward_info"><pre>None</pre></div></h4>
+</div>"""
 _BODIES = {
     PageKind.SEARCH: _search,
     PageKind.RESULTS: _results,
