@@ -7,7 +7,8 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, overload
+from dataclasses import fields
+from typing import Any
 from urllib.parse import quote
 
 from proxmo_envs.errors import (
@@ -18,6 +19,7 @@ from proxmo_envs.errors import (
     unknown,
 )
 from proxmo_envs.webshop.connection import Connection
+from webshop_server.data.lazy_sequence import LazySequence
 from webshop_server.rules.records import Reward
 from webshop_server.session import ActionResult
 
@@ -96,25 +98,13 @@ class RemotePlay:
         """Play the session that the server described."""
         self._shop = shop
         self._view = view
+        self.task, self.task_id, self.task_type = (
+            str(view[name]) for name in ("task", "task_id", "task_type")
+        )
         self._modes = list(view["observation"])
         self._path = f"/api/sessions/{view['session_id']}"
         # At the end of the program the server's idle time does it.
         weakref.finalize(self, shop.left.append, view["session_id"]).atexit = False
-
-    @property
-    def task(self) -> str:
-        """What to buy."""
-        return str(self._view["task"])
-
-    @property
-    def task_id(self) -> str:
-        """The id of the goal."""
-        return str(self._view["task_id"])
-
-    @property
-    def task_type(self) -> str:
-        """The department of the product asked for."""
-        return str(self._view["task_type"])
 
     @property
     def admissible(self) -> list[str]:
@@ -132,19 +122,17 @@ class RemotePlay:
     def act(self, action: str) -> ActionResult:
         """Carry out an action; raises ServerError, also when the session was idle for too long."""
         body = {"action": action, "step": self._view["step"], "modes": self._modes}
-        answer = self._shop.connection.ask("POST", f"{self._path}/actions", body)
-        self._view = answer
+        self._view = answer = self._shop.connection.ask("POST", f"{self._path}/actions", body)
+        result = {field.name: answer[field.name] for field in fields(ActionResult)}
         score = None if answer["score"] is None else Reward(**answer["score"])
-        return ActionResult(
-            answer["reward"], answer["done"], answer["valid"], answer["complaint"], score
-        )
+        return ActionResult(**{**result, "score": score})
 
     def __deepcopy__(self, memo: dict[int, object]) -> RemotePlay:
         return self._shop.open(f"{self._path}/copies", {"modes": self._modes})
 
 
-class _RemoteIds(Sequence[str]):
-    """Ids of a split, fetched a page at a time: a split may have millions."""
+class _RemoteIds(LazySequence[str]):
+    """Ids of a split, fetched a page at a time."""
 
     def __init__(self, connection: Connection, split: str, count: int) -> None:
         self._connection = connection
@@ -155,18 +143,9 @@ class _RemoteIds(Sequence[str]):
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self._count))]
-        number, place = divmod(range(self._count)[index], _IDS_A_PAGE)
+    def _make(self, index: int) -> str:
+        number, place = divmod(index, _IDS_A_PAGE)
         if number not in self._pages:
             path = f"/api/splits/{self._split}?offset={number * _IDS_A_PAGE}&limit={_IDS_A_PAGE}"
             self._pages[number] = self._connection.ask("GET", path)["task_ids"]
         return self._pages[number][place]
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _RemoteIds:
-        return self

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, get_args, overload
+from typing import Protocol, get_args
 
 from proxmo_envs.errors import (
     DataNotFoundError,
@@ -16,6 +16,7 @@ from proxmo_envs.errors import (
     unknown,
 )
 from webshop_server.data.bundled import DIFFICULTIES
+from webshop_server.data.lazy_sequence import LazySequence
 from webshop_server.errors import ShopError, UnknownGoalError
 from webshop_server.rules.goals import content_hash
 from webshop_server.rules.records import GoalKind, Profile, Split
@@ -172,8 +173,8 @@ def _tasks_are_known(task: str | int) -> Iterator[None]:
         raise UnknownTaskError(f"unknown task {quote(task)}: {error}") from error
 
 
-class _Ids(Sequence[str]):
-    """Ids of numbered goals, each made when it is asked for: a split may have millions."""
+class _Ids(LazySequence[str]):
+    """Ids of numbered goals."""
 
     def __init__(self, numbers: Sequence[int], name: Callable[[int], str]) -> None:
         self._numbers = numbers
@@ -182,14 +183,5 @@ class _Ids(Sequence[str]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return _Ids(self._numbers[index], self._name)
+    def _make(self, index: int) -> str:
         return self._name(int(self._numbers[index]))
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _Ids:
-        return self

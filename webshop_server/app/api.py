@@ -20,7 +20,7 @@ status.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any, get_args
 
 from flask import Blueprint, Response, jsonify, request
@@ -29,12 +29,11 @@ from flask.typing import ResponseReturnValue
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError, UnknownTaskError
 from webshop_server.rules.goals import content_hash
-from webshop_server.rules.records import Reward, Split
+from webshop_server.rules.records import Split
 from webshop_server.rules.text_forms import MODES
-from webshop_server.session import ActionResult, Session
+from webshop_server.session import Session
 
 _MOST_IDS = 10_000
-_SCORE = [field.name for field in fields(Reward)]
 
 
 def make_api(desk: Desk) -> Blueprint:
@@ -106,8 +105,8 @@ def _add_sessions(api: Blueprint, desk: Desk) -> None:
             )
         if step is not None and (not isinstance(step, int) or isinstance(step, bool)):
             raise RequestError(f"step is a whole number, got {step!r:.100}")
-        outcome, session, step = desk.act(token, action, step)
-        return jsonify({**_view(token, session, step, modes), **_effect(outcome)})
+        result, session, step = desk.act(token, action, step)
+        return jsonify({**_view(token, session, step, modes), **asdict(result)})
 
     @api.post("/sessions/<token>/copies")
     def copy(token: str) -> ResponseReturnValue:
@@ -133,18 +132,6 @@ def _view(token: str, session: Session, step: int, modes: Sequence[str]) -> dict
         "bought": session.state.done,
         "observation": {mode: session.observe(mode) for mode in modes},
         "admissible_actions": session.admissible,
-    }
-
-
-def _effect(outcome: ActionResult) -> dict[str, Any]:
-    """Return what an action did."""
-    score = outcome.score
-    return {
-        "reward": outcome.reward,
-        "done": outcome.done,
-        "valid": outcome.valid,
-        "complaint": outcome.complaint,
-        "score": None if score is None else {name: getattr(score, name) for name in _SCORE},
     }
 
 

@@ -92,14 +92,12 @@ class Desk:
             UnknownSessionError: there is no such session.
             StaleStepError: the session is not at `expected_step`.
         """
-        outcome, session, step = self.sessions.change(
-            token, lambda session: session.act(action), expected_step=expected_step
-        )
-        (self.metrics.actions if outcome.valid else self.metrics.invalid).inc()
-        if outcome.score is not None:
-            self.metrics.scores.observe(outcome.score.total)
-        self.log.act(token, step, action, outcome, session)
-        return outcome, session, step
+        result, session, step = self.sessions.act(token, action, expected_step)
+        (self.metrics.actions if result.valid else self.metrics.invalid).inc()
+        if result.score is not None:
+            self.metrics.scores.observe(result.score.total)
+        self.log.act(token, step, action, result, session)
+        return result, session, step
 
     def close(self, token: str) -> None:
         """Close a session; raises `UnknownSessionError`."""

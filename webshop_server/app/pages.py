@@ -76,9 +76,9 @@ def make_pages(desk: Desk) -> Blueprint:
         if moves is None:
             return _render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409
         for move in moves:
-            outcome, session, step = desk.act(token, move, step)
-        if not outcome.valid:
-            return _render(token, session, step, f"{outcome.complaint}.")
+            result, session, step = desk.act(token, move, step)
+        if not result.valid:
+            return _render(token, session, step, f"{result.complaint}.")
         return redirect(url_for("pages.show", token=token, step=step), 303)
 
     @pages.post("/shop/<token>/leave")

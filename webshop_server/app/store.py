@@ -21,15 +21,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from webshop_server.app.errors import ShopFullError, StaleStepError, UnknownSessionError
 from webshop_server.data.products import Product
 from webshop_server.rules.records import ShoppingGoal
-from webshop_server.session import Session
+from webshop_server.session import ActionResult, Session
 from webshop_server.shop import Shop
 
-T = TypeVar("T")
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
 CREATE TABLE IF NOT EXISTS session (
@@ -101,10 +100,10 @@ class Sessions:
             self._run("UPDATE session SET seen = ? WHERE token = ?", now, token)
         return self._load(state), step
 
-    def change(
-        self, token: str, play: Callable[[Session], T], *, expected_step: int | None = None
-    ) -> tuple[T, Session, int]:
-        """Let `play` act on a session; return its result, the session and the new step.
+    def act(
+        self, token: str, action: str, expected_step: int | None = None
+    ) -> tuple[ActionResult, Session, int]:
+        """Carry out an action; return what it did, the session and its new step.
 
         Raises:
             UnknownSessionError: there is no such session.
@@ -117,7 +116,7 @@ class Sessions:
                     f"the action is for step {expected_step} of the session, which is at {step}"
                 )
             session = self._load(state)
-            result = play(session)
+            result = session.act(action)
             _, written = self._run(
                 "UPDATE session SET seen = ?, step = ?, state = ? WHERE token = ? AND step = ?",
                 *(self._clock(), step + 1, _dump(session), token, step),
