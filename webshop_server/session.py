@@ -1,4 +1,4 @@
-"""One shopper: where they are, what they chose, and what an action does.
+"""One shopper: the page they are on, the options they chose, and the effect of an action.
 
 The profile "original" follows the recorded benchmark, oddities included: a search works on every
 page, "< prev" is decided by words found in the address, and the shop stays open after a purchase.
@@ -27,7 +27,7 @@ _COUNTED_AS = {Move.PRODUCT: "asin", Move.OPTION: "options", Move.BUY: "purchase
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What an action did.
+    """The result of an action.
 
     Attributes:
         reward: the score, in [0, 1], at a purchase; otherwise 0.
@@ -46,7 +46,7 @@ class ActionResult:
 
 @dataclass(slots=True)
 class State:
-    """What the shop remembers of a shopper; the fields are those of the recordings."""
+    """The state of a shopper; the fields are those of the recordings."""
 
     keywords: tuple[str, ...] | None = None
     page: int | None = None
@@ -79,7 +79,7 @@ class Session:
 
     @property
     def task(self) -> str:
-        """What to buy."""
+        """The instruction."""
         return self.goal.instruction
 
     @property
@@ -94,14 +94,14 @@ class Session:
 
     @property
     def clickables(self) -> dict[str, Target]:
-        """What the page offers to click, by label."""
+        """The possible clicks of the page by label."""
         if self._clickables is None:
             self._clickables = clickables(self.page)
         return self._clickables
 
     @property
     def admissible(self) -> list[str]:
-        """What the page offers to do, as actions; a blank in < > stands for any words."""
+        """The admissible actions; a blank in < > stands for any words."""
         offered = [f"{actions.CLICK}[{label}]" for label in self.clickables]
         return [actions.SEARCH_TEMPLATE, *offered] if self.page.has_search_bar else offered
 
@@ -110,7 +110,7 @@ class Session:
         return text_forms.observe(self.page, mode)
 
     def act(self, action: str) -> ActionResult:
-        """Carry out one action; what is malformed or not on offer changes nothing and says why."""
+        """Carry out one action; a malformed or inadmissible one changes nothing and says why."""
         original = self.shop.profile == "original"
         if self.state.done and not original:
             return ActionResult(

@@ -28,7 +28,7 @@ _MADE_FROM: Mapping[GoalKind, str] = {
 
 
 class Search(Protocol):
-    """What a shop needs of a search index."""
+    """The part of a search index that a shop uses."""
 
     def search(self, query: str, k: int = 50) -> list[str]:
         """Return the asins of the best k products, best first."""
@@ -36,12 +36,12 @@ class Search(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """What all shoppers of a shop share.
+    """A shop, which all its shoppers share.
 
     Attributes:
         catalogue: the products.
-        goals: what shoppers may be asked to buy.
-        index: finds products by words.
+        goals: the tasks of shoppers.
+        index: finds products by words of their texts.
         profile: "clean" or "original", see docs/webshop.md.
         show_attributes: whether products have the tab "Attributes".
         nouns: finds the nouns of titles for the reward.
@@ -65,7 +65,7 @@ class Shop:
         show_attributes: bool = False,
         title_nouns: str | Path | None = None,
     ) -> Shop:
-        """Open a shop; one with the same arguments is opened once in a process and then shared.
+        """Open a shop; a process opens each once and shares it.
 
         Args:
             data: None or "bundled" for the built-in catalogue, a directory with the original's raw
@@ -96,7 +96,7 @@ class Shop:
         )
 
     def __deepcopy__(self, memo: dict[int, object]) -> Shop:
-        """Nothing in a shop changes: a copy is the shop itself."""
+        """Return the shop itself, because it never changes."""
         return self
 
 

@@ -1,4 +1,4 @@
-"""A shop behind an address: episodes are sessions of a server that `proxmo webshop serve` runs."""
+"""A shop on a server of `proxmo webshop serve`; each episode is a session there."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class RemoteShop:
         """Connect to a server.
 
         Raises:
-            ServerError: nobody answers there, or not as such a server does.
+            ServerError: no answer, or not that of such a server.
             InvalidOptionError: the server has other goals or another profile.
         """
         self.connection = Connection(base_url, _ERRORS)
-        # Ids of sessions that nobody plays: a finaliser must not talk to the network itself.
+        # Ids of abandoned sessions; a finaliser notes them, because it must not use the network.
         self.left: deque[str] = deque()
         facts = self.connection.ask("GET", "/api")
         for name, wanted in (("profile", profile), ("goals", goals)):
@@ -80,19 +80,19 @@ class RemoteShop:
         return hashlib.sha256(f"{self._place} {task['content_hash']}".encode()).hexdigest()
 
     def release(self) -> None:
-        """Close the sessions that nobody can play any more."""
+        """Close the sessions of episodes that have ended."""
         while self.left:
             # A server that is gone has no sessions; one that was idle for too long is closed.
             with suppress(ServerError):
                 self.connection.ask("DELETE", f"/api/sessions/{self.left.popleft()}")
 
     def __deepcopy__(self, memo: dict[int, object]) -> RemoteShop:
-        """A copy is the shop itself; the sessions are what differs."""
+        """Return the shop itself; only sessions are copied."""
         return self
 
 
 class RemotePlay:
-    """One episode; a copy of it is a session of its own."""
+    """One episode; a copy is another session."""
 
     def __init__(self, shop: RemoteShop, view: dict[str, Any]) -> None:
         """Play the session that the server described."""
@@ -108,11 +108,11 @@ class RemotePlay:
 
     @property
     def admissible(self) -> list[str]:
-        """What the page offers to do."""
+        """The admissible actions."""
         return list(self._view["admissible_actions"])
 
     def observe(self, mode: str = "text") -> str:
-        """Return the page in a mode; from then on it comes with each answer."""
+        """Return the page in a mode, which the server then sends with each answer."""
         if mode not in self._view["observation"]:
             self._modes.append(mode)
             path = f"{self._path}?modes={','.join(self._modes)}"

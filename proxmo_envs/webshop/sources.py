@@ -1,4 +1,4 @@
-"""Where episodes come from: a shop inside this process, or one behind an address."""
+"""The shop of an environment: in this process, or on a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Play(Protocol):
 
     @property
     def task(self) -> str:
-        """What to buy."""
+        """The instruction."""
 
     @property
     def task_id(self) -> str:
@@ -41,7 +41,7 @@ class Play(Protocol):
 
     @property
     def admissible(self) -> list[str]:
-        """What the page offers to do."""
+        """The admissible actions."""
 
     def observe(self, mode: str = "text") -> str:
         """Return the page in one of the observation modes."""
@@ -51,7 +51,7 @@ class Play(Protocol):
 
 
 class Source(Protocol):
-    """What the environment needs of a shop; its errors are those of `proxmo_envs`."""
+    """A shop as the environment uses it; raises the errors of `proxmo_envs`."""
 
     def ids(self, split: str) -> Sequence[str]:
         """Return the ids of the tasks of a split."""
@@ -60,10 +60,10 @@ class Source(Protocol):
         """Start an episode: the task with an id, or with a number of the literature's order."""
 
     def content_hash(self, task_id: str) -> str:
-        """Return the hash of what a task is."""
+        """Return the hash of a task's content."""
 
     def release(self) -> None:
-        """Give back what is held for episodes that nobody can play any more."""
+        """Free the sessions of episodes that have ended."""
 
 
 def open_source(
@@ -158,10 +158,10 @@ class LocalShop:
         return hashlib.sha256(f"{place} {goal}".encode()).hexdigest()
 
     def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: a shop in this process holds no sessions."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> LocalShop:
-        """Nothing in it changes: a copy is the shop itself."""
+        """Return the shop itself, because it never changes."""
         return self
 
 

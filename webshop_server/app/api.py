@@ -1,4 +1,4 @@
-"""The JSON API: what an environment needs to play in this shop.
+"""The JSON API, with which an environment plays in this shop.
 
 | request | answer |
 | --- | --- |

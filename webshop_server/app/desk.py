@@ -1,4 +1,4 @@
-"""What pages and API have in common: open a session, act in it, close it; counted and logged."""
+"""Open, play and close sessions, for pages and API alike; count and log each."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Desk:
     """Serves the shoppers of one server.
 
     Attributes:
-        sessions: those open.
-        metrics: what happened.
-        log: of trajectories.
-        rng: draws tasks for those who name none.
+        sessions: the open sessions.
+        metrics: counts sessions, actions and scores.
+        log: writes trajectories.
+        rng: draws tasks for shoppers who name none.
     """
 
     sessions: Sessions
@@ -77,7 +77,7 @@ class Desk:
         return token
 
     def copy(self, token: str) -> str:
-        """Open a session where another one stands; raises as `read` and `open` do."""
+        """Open a session at the same moment as another; raises as `read` and `open` do."""
         twin = self.sessions.copy(token)
         self.metrics.started.inc()
         self.log.start(twin, self.sessions.read(twin)[0], copy_of=token)

@@ -1,4 +1,4 @@
-"""What a server answers when it cannot do what a request asks for."""
+"""Errors that a server answers to a request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from webshop_server.errors import ShopError
 
 
 class RequestError(ShopError):
-    """Base of the errors that a client caused; subclasses set the status and a name for programs.
+    """Base of the errors that a client caused; subclasses set status and code.
 
     Attributes:
         status: of the HTTP answer.
@@ -20,7 +20,7 @@ class RequestError(ShopError):
 
 
 class UnknownSessionError(RequestError):
-    """There is no session of this id: it never was, was closed, or was idle for too long."""
+    """No session has this id: it never existed, was closed, or was idle for too long."""
 
     status = 404
     code = "unknown_session"

@@ -96,7 +96,7 @@ def _search(session: Session, query: str) -> list[str]:
 
 
 def _open(session: Session, action: str) -> list[str] | None:
-    """Return the actions that open a product of an earlier page; None for what opens none.
+    """Return the actions that open a product of an earlier page; None if it opens none.
 
     The session is walked through and of no use afterwards.
     """

@@ -53,7 +53,7 @@ class Settings:
 
 
 def serve(settings: Settings, tell: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `tell` hears the address once it listens.
+    """Serve until SIGINT or SIGTERM; calls `tell` with the address once the server listens.
 
     Raises:
         ShopError: the data is missing or broken.
@@ -85,7 +85,7 @@ def _run_waitress(
 ) -> None:
     from waitress.server import create_server
 
-    # It warns of every request that waits for a thread, which is what a busy server is for.
+    # waitress warns of every request that waits for a thread, which is normal under load.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         server = create_server(
@@ -99,7 +99,7 @@ def _run_waitress(
             asyncore_use_poll=True,
             ident=None,
         )
-    except ValueError as error:  # What waitress makes of a name that stands for no address.
+    except ValueError as error:  # The host has no address.
         raise OSError(f"no address {_join(settings.host, settings.port)}: {error}") from error
     except OSError as error:
         raise _cannot_listen(settings, error) from error
@@ -160,12 +160,12 @@ def _join(host: str, port: int) -> str:
 
 @contextmanager
 def _private_directory() -> Iterator[Path]:
-    """Make a directory that only we can read; it goes when the process that made it ends."""
+    """Make a directory that only this user can read; remove it when this process ends."""
     directory = Path(tempfile.mkdtemp(prefix="proxmo-webshop-"))
     owner = os.getpid()
     try:
         yield directory
     finally:
-        # A worker of gunicorn leaves through here, too.
+        # Workers of gunicorn run this, too.
         if os.getpid() == owner:
             shutil.rmtree(directory, ignore_errors=True)

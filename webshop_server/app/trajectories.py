@@ -1,4 +1,4 @@
-"""What shoppers did, for later reading: one file of JSON lines a session."""
+"""Log of the actions of shoppers: one file of JSON lines for each session."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is for sale: products, where they are read from, and the packed form on disk."""
+"""The products for sale: raw files, the bundled catalogue, and the packed form on disk."""

@@ -1,7 +1,7 @@
 """Arrays in files that processes map into memory, beside a header that knows their checksums.
 
-A byte that changed on a disk or on the way would else be another product or another rank without a
-word, or an error far from its cause. A checksum (CRC-32) costs 0.3 s for a gigabyte.
+Without checksums, a byte that changes on disk or in transit would silently change a product or a
+rank. A checksum (CRC-32) costs 0.3 s for a gigabyte.
 """
 
 from __future__ import annotations

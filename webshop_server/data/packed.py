@@ -39,7 +39,7 @@ _KEPT = 1024
 
 
 def is_packed(path: Path) -> bool:
-    """Say whether `path` is a packed catalogue, or what is left of one."""
+    """Return whether `path` is a packed catalogue, or the remains of one."""
     return any((path / name).is_file() for name in (_META, _LINES))
 
 

@@ -1,4 +1,4 @@
-"""Read price texts, and draw what a product with a price range costs."""
+"""Read price texts, and draw the price of a product with a price range."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from webshop_server.errors import CatalogueError
 
-# What a product without a price costs.
+# The price of a product that names none.
 DEFAULT_PRICE = 100.0
 
 
@@ -18,7 +18,7 @@ def parse_price(text: str | None) -> tuple[tuple[float, ...], str]:
         The numbers (one, or the two ends of a range, in the order written) and the price tag.
 
     Raises:
-        CatalogueError: the text holds no dollar sign, or what follows one is not a number.
+        CatalogueError: the text holds no dollar sign, or no number after one.
     """
     if not text:
         return (DEFAULT_PRICE,), f"${DEFAULT_PRICE}"

@@ -1,4 +1,4 @@
-"""What a catalogue holds: products, and the wishes that goals are made from."""
+"""The content of a catalogue: products, and the wishes that goals are made from."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Product:
         category: department, such as "beauty".
         query: the phrase it was crawled by, lower case.
         product_category: path of categories, parted by " › ".
-        attributes: what a goal may ask for.
+        attributes: the properties that a goal may ask for.
         pricing: numbers of the price tag: one, or two of a range; (100.0,) without a price.
         price_tag: the price as it is shown, "$12.5" or "$27.0 to $33.98".
-        purchase_price: what it costs when bought, drawn once from the range and never shown.
+        purchase_price: the price paid at the purchase, drawn from the range and never shown.
         options: option name -> its values, in the order shown; both lower case.
         option_images: option value -> address of a picture, where there is one.
         image: address of the main picture, may be empty.
@@ -46,12 +46,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody asked for in words, before options and a price limit are added.
+    """An instruction before options and a price limit are added.
 
     Attributes:
         text: the instruction.
-        attributes: what it asks for.
-        options: the option values it asks for (of a crowd worker's instruction only).
+        attributes: the attributes it asks for.
+        options: the option values it asks for (only of a crowd worker's instruction).
     """
 
     text: str

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 _PRODUCTS, _ATTRIBUTES, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins.json"
 _LONGEST_ASIN = 10
-# What the original lists for a product that the file of attributes does not know.
+# The attributes that the original gives a product without any in the file of attributes.
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
 
 

@@ -1,8 +1,8 @@
 """The two actions of a shopper, `search[words]` and `click[button]`, read from text.
 
-The profiles differ on purpose. "original" reads as the benchmark does, oddities included: what
-follows the last bracket is ignored, and a name swallows every bracket but the last, so that
-`click[pack [2]]` means nothing. "clean" reads the whole text, and brackets inside are plain text.
+The profiles differ on purpose. "original" reads as the benchmark does: it ignores the text after
+the last bracket, and the name includes every bracket but the last, so that `click[pack [2]]` means
+nothing. "clean" reads the whole text, and brackets inside are plain text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 
 SEARCH = "search"
 CLICK = "click"
-# How an agent is told that it may search for anything.
+# Stands for a search with any words in the list of admissible actions.
 SEARCH_TEMPLATE = "search[<your query>]"
 
 _CLEAN = re.compile(r"(search|click)\[(.*)\]", re.DOTALL)

@@ -1,8 +1,8 @@
 """The rows that goals are made from: which product, which choice of options, which limit.
 
-Random numbers are used in the order of the original: one for each price range of the catalogue,
-two for the limit of each product (synthetic) or instruction (human), then the goals are shuffled
-with a seed of their own.
+Draws random numbers in the order of the original: one for each price range of the catalogue, two
+for the limit of each product (synthetic) or instruction (human); then shuffles the goals with
+another seed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def collect(entries: Iterable[Entry], kind: GoalKind, seed: int) -> NDArray[np.v
 
 
 class RowCollector:
-    """Collects what the goals of a stream of entries need; a few numbers for each product."""
+    """Collects the goals of a stream of entries; keeps a few numbers for each product."""
 
     def __init__(self, kind: GoalKind) -> None:
         self.kind = kind

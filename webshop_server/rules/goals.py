@@ -1,4 +1,4 @@
-"""Goals: what shoppers are asked to buy, made from a catalogue in an order that never changes."""
+"""The goals of a catalogue, in an order that never changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEST, _VALIDATION = 500, 1500
 
 
 class Goals(LazySequence[ShoppingGoal]):
-    """All goals of a kind; a goal is made when it is asked for, from arrays of places and limits.
+    """All goals of a kind; each is made on access from arrays of places and limits.
 
     The number of a goal is its place in the literature's order (the integer session id of the
     original); its id, "synthetic/0000012", holds that number. Both profiles share numbers and ids;
@@ -131,7 +131,7 @@ class Goals(LazySequence[ShoppingGoal]):
 
 
 def content_hash(goal: ShoppingGoal) -> str:
-    """Return the hash of what a goal asks for, whatever its number is."""
+    """Return the hash of a goal's content, which does not depend on its number."""
     _, *asked = astuple(goal)
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
@@ -152,7 +152,7 @@ def _human(entry: Entry, variant: int) -> tuple[Wish, tuple[tuple[str, str], ...
 
 
 def _instruction(wish: Wish, options: tuple[tuple[str, str], ...], kind: GoalKind) -> str:
-    """Return the text without the limit; the original takes dots off those of people only."""
+    """Return the text without the limit; only human instructions lose the dots around them."""
     if kind == "human":
         return wish.text.strip(".")
     asked = ", and ".join(f"{name}: {value}" for name, value in options)

@@ -1,4 +1,4 @@
-"""When two texts count as the same: fuzzy match of attributes and options, colours by name."""
+"""Decide whether two texts count as the same: fuzzy match, and colours by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sand sapphire seashell silver skull slate steel stone stonewash sunflower tan ta
 turquoise violet walnut wheat white wine yellow
 """
 COLOR_WORDS = tuple(_COLORS.split())
-# The original means to drop what is not ASCII, and drops these only.
+# The original intends to drop all but ASCII, but drops only these.
 _LATIN_1 = re.compile(r"[\x80-\xff]")
 _NOT_WORD = re.compile(r"\W")
 
@@ -46,8 +46,8 @@ def normalize_pair(name: str, value: str) -> str:
 def alike(first: str, second: str) -> bool:
     """Say whether two texts count as the same: whether their token set ratio is above 85.
 
-    The recorded rewards come from the ratio of `difflib`. The one of `rapidfuzz` is never below it
-    and a hundred times as fast, so that only what passes it has to be looked at again.
+    The recorded rewards use the ratio of `difflib`. The ratio of `rapidfuzz` is never below it and
+    a hundred times as fast, so that we compute the slow one only for texts that pass the fast one.
     """
     a, b = _words(first), _words(second)
     if not a or not b or round(token_set_ratio(a, b)) <= THRESHOLD:

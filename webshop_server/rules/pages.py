@@ -1,7 +1,6 @@
-"""What a page holds, as data: its texts and buttons in document order.
+"""A page as data: its texts and buttons in document order.
 
-The text observations, the list of possible clicks and the HTML are all made from it, none from
-another.
+Text observations, the list of possible clicks and the HTML are all made from it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class PageKind(str, Enum):
 
 
 class Move(str, Enum):
-    """What a click does."""
+    """The effect of a click."""
 
     SEARCH = "search"
     HOME = "home"
@@ -50,7 +49,7 @@ class Move(str, Enum):
 
 
 class Target(NamedTuple):
-    """What a click is on: `value` is a tab, an asin or an option's value, `option` its name."""
+    """The target of a click: `value` is a tab, an asin or an option's value, `option` its name."""
 
     move: Move
     value: str = ""
@@ -71,7 +70,7 @@ class Page:
     Attributes:
         kind: which of the five.
         session_id: the shopper's.
-        instruction: what to buy.
+        instruction: the task in words.
         profile: "original" or "clean".
         keywords: the words searched for.
         number: of the page of results, from 1.
@@ -123,7 +122,7 @@ class Page:
 
 
 def on_page(found: Sequence[T], number: int) -> list[T]:
-    """Return what page `number` of the results shows; the original's pages below 1 are slices."""
+    """Return the results on page `number`; pages below 1 of the original are slices, too."""
     return list(found[(number - 1) * PER_PAGE : number * PER_PAGE])
 
 
@@ -166,7 +165,7 @@ def _item(page: Page) -> Iterator[Part]:
 
 
 def option_heading(page: Page, name: str) -> str:
-    """Return what stands above the values of an option; "clean" says there which one is chosen."""
+    """Return the heading of an option; in "clean" it names the chosen value."""
     chosen = page.options.get(name)
     if page.profile == "original" or chosen is None:
         return name
@@ -238,7 +237,7 @@ _DONE = {"original": _done_original, "clean": _done_clean}
 
 
 def clickables(page: Page) -> dict[str, Target]:
-    """Return what can be clicked, by its label in lower case: buttons, then products, then options.
+    """Return all possible clicks by label in lower case: buttons, then products, then options.
 
     As in the original, an option called like a button is the button, a value of two options belongs
     to the later one, and the list holds "search", which does nothing; "clean" has none of these.

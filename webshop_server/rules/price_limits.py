@@ -23,5 +23,5 @@ def draw_limit(price: float, rng: random.Random) -> float:
 
 
 def limit_text(limit: float) -> str:
-    """Return what an instruction says about its limit, with the comma before it."""
+    """Return the words for a limit in an instruction, with the comma before them."""
     return "" if limit >= NO_LIMIT else f", and price lower than {limit:.2f} dollars"

@@ -1,4 +1,4 @@
-"""What the modules of the shop exchange: goals and rewards."""
+"""Goals and rewards, which the modules of the shop exchange."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Split = Literal["train", "validation", "test"]
 
 @dataclass(frozen=True, slots=True)
 class ShoppingGoal:
-    """What a shopper is asked to buy.
+    """A shopping task: a product to find, with attributes, options and a price limit.
 
     Attributes:
         goal_id: stable name of the goal, the id of the task.
@@ -22,7 +22,7 @@ class ShoppingGoal:
         attributes: attributes asked for.
         options: (name, value) pairs of a synthetic goal; of a human one the names are "".
         price_upper: most the purchase may cost; 1000000.0 when the text names no limit.
-        weight: of a random pick.
+        weight: of the goal in a random draw of the original.
         kind: "synthetic" or "human".
         title, category, query, product_category: those of the product, which the reward compares.
     """

@@ -49,10 +49,10 @@ def score(
     """Score a purchase.
 
     Args:
-        product: what was bought.
-        goal: what was asked for.
+        product: the product bought.
+        goal: the task.
         options: the chosen options, name -> value.
-        price: what was paid, in dollars.
+        price: the price paid in dollars.
         profile: "original" or "clean", see above.
         nouns: finds the nouns of the titles.
 

@@ -1,4 +1,4 @@
-"""A page as text: what a language model is given to read."""
+"""A page as text, for a language model to read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(page: Page) -> str:
 
 
 def text_rich(page: Page, base: str = BASE) -> str:
-    """Return one line for each text, with buttons marked and what was clicked on top."""
+    """Return one line for each text; marks buttons, and lists chosen options on top."""
     address = url(page, base)
     lines: list[str] = []
     for node, target in _nodes(page):

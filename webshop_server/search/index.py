@@ -1,4 +1,4 @@
-"""The index: which documents have which term, built once and mapped into memory from then on.
+"""The inverted index: built once, then mapped into memory.
 
 Documents are numbered by ascending asin, so that ties fall by number. How often a term occurs in
 a document and how long that is are one code in each posting; there are a few hundred such pairs.
@@ -31,7 +31,7 @@ _BATCH = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Arrays:
-    """What is on disk, a file each: N documents, V terms, P postings, C pairs.
+    """The arrays of an index, one file each: N documents, V terms, P postings, C pairs.
 
     Attributes:
         asins: (N,) UTF-8, ascending.
@@ -61,7 +61,7 @@ class SearchIndex:
         self._arrays = arrays
         self._counted = counted  # documents with at least one term: N of the idf
         self._directory = directory
-        # Single items come faster out of a buffer than out of an array.
+        # Reading single items from a buffer is faster than from an array.
         self._letters = arrays.letters.data
         self._term_ends = arrays.term_ends.data
 
@@ -69,8 +69,8 @@ class SearchIndex:
     def build(cls, asins: Sequence[str], documents: Iterable[str]) -> SearchIndex:
         """Index one document per asin, in the same order.
 
-        Documents are taken one by one; what is kept is about 30 bytes per distinct term of each
-        until they are sorted, and 6 afterwards.
+        Reads the documents one by one; keeps about 30 bytes per distinct term of each until they
+        are sorted, and 6 afterwards.
 
         Raises:
             SearchError: no documents or none with a word, an asin twice, or not one document each.
@@ -179,7 +179,7 @@ def _path(directory: Path, name: str) -> Path:
 
 
 class _Vocabulary(dict[str, int]):
-    """Word -> number of its term in order of appearance, -1 for none; learnt when asked."""
+    """Word -> number of its term in order of appearance, -1 for none; filled on lookup."""
 
     def __init__(self) -> None:
         self.terms: dict[str, int] = {}

@@ -96,5 +96,5 @@ def _doubled(word: str) -> bool:
 
 
 def _short(word: str) -> bool:
-    """Tell whether a word ends like -wil, -hop: Porter's *o."""
+    """Return whether a word ends like -wil, -hop: Porter's *o."""
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"

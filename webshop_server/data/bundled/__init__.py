@@ -1,4 +1,4 @@
-"""A catalogue of our own: written by a generator, so that everything works without a download."""
+"""The built-in catalogue, which a generator writes, so that nothing has to be downloaded."""
 
 from webshop_server.data.bundled.generator import DIFFICULTIES, VERSION, catalogue
 

@@ -1,4 +1,4 @@
-"""Writes the catalogue: products in families of near-duplicates, and the wishes goals are made of.
+"""Generates the catalogue: products in families of near-duplicates, and wishes for goals.
 
 A family is one design and others that differ from it in a single thing (an attribute, the maker,
 the choices on offer, the price), so that a shopper has to compare. Everything follows from the
@@ -45,7 +45,7 @@ class Size:
         asked: attributes of a wish.
         options: most options of a product.
         values: values of an option.
-        wished: share of products that somebody wishes for, of those that are not overpriced.
+        wished: share of the products that are not overpriced for which wishes are made.
         wordy: full texts, makers and ids; otherwise a few words and short ids.
     """
 
@@ -135,7 +135,7 @@ def _other_attribute(design: Design, settings: Size, rng: Rng) -> Design:
 
 
 def _other_maker(design: Design, settings: Size, rng: Rng) -> Design:
-    """Keep what it is, with other names and another price."""
+    """Change only names and price."""
     brand, line = rng.pick(names().brands), rng.pick(names().lines)
     return replace(design, brand=brand, line=line, price=_price(design.kind, rng))
 
@@ -196,7 +196,7 @@ def _entry(design: Design, asin: str, settings: Size, rng: Rng) -> Entry:
 
 
 def _pricing(design: Design, settings: Size, rng: Rng) -> tuple[tuple[float, ...], float]:
-    """Return the numbers of the price tag and what is paid in the end."""
+    """Return the numbers of the price tag and the purchase price."""
     if not settings.wordy:
         return (design.price,), design.price
     price = round(design.price + rng.pick(_CENTS), 2)

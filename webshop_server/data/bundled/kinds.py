@@ -20,18 +20,18 @@ _LINKS: Final = {"+": "with", "~": "for"}
 
 @dataclass(frozen=True, slots=True)
 class ProductKind:
-    """What products of a kind can be like.
+    """A kind of product: the properties its products can have.
 
     Attributes:
         department: one of `DEPARTMENTS`.
-        noun: what one calls it.
+        noun: its name.
         query: the phrase it is found by in a shop's menu.
         path: its place in the tree of categories.
         attributes: all it may have.
-        links: "with" for what it has, "for" for what it is for; it is all the other attributes.
+        links: attribute -> "with" or "for", the word before it; the others are adjectives.
         options: option name -> values.
         price: lowest and highest price in dollars.
-        uses: whom or what it may be for.
+        uses: possible users or purposes, such as "for kids".
     """
 
     department: str

@@ -13,7 +13,7 @@ _BLOCK = 4096
 
 
 class Rng:
-    """Choices drawn from a numpy Generator of its own."""
+    """Draws choices from its own numpy Generator."""
 
     def __init__(self, *seed: int) -> None:
         """Seed from numbers; equal ones give equal choices."""

@@ -52,7 +52,7 @@ _REQUESTS: Final = (
     "time to replace my old one: {np}{options}",
     "i would like to buy {np}{options}",
 )
-# What starts as "you" does: usb, usda, uv.
+# Words that start with the sound of "you": usb, usda, uv.
 _SAID_WITH_Y: Final = ("us", "uv")
 _CHOICES: Final = {
     "color": "in {value}",
@@ -65,17 +65,17 @@ _CHOICES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """What a product is, before it has words.
+    """A product before it has texts.
 
     Attributes:
-        kind: what it is.
+        kind: the kind of product.
         brand: who made it.
         line: name of the product line.
-        use: whom or what it is for.
-        attributes: what it is or has, most striking first.
+        use: its user or purpose.
+        attributes: its attributes, most striking first.
         options: option name -> values on offer.
         price: in dollars, of the cheapest choice.
-        overpriced: dearer than its twin, so that nobody wishes for it.
+        overpriced: dearer than its twin, so that no wish is made for it.
     """
 
     kind: ProductKind
@@ -92,7 +92,7 @@ def title(design: Design, rng: Rng) -> str:
     """Return a title with the first two attributes."""
     kind = design.kind
     first, second = (_joined(kind, text) for text in design.attributes[:2])
-    # What has a "with" or "for" before it cannot stand before the noun.
+    # An attribute after "with" or "for" cannot stand before the noun.
     patterns = _TITLES if first == design.attributes[0] else _TITLES[:3]
     text = rng.pick(patterns).format(
         brand=design.brand,
@@ -120,14 +120,14 @@ def bullets(design: Design, rng: Rng) -> tuple[str, ...]:
     texts = rng.some(_BULLETS, len(_BULLETS))
     noun, brand = design.kind.noun, design.brand
     one, a = ("these", "") if noun.endswith("s") else ("this", "a ")
-    told = [
+    lines = [
         texts[place % len(texts)].format(
             attribute=text.capitalize(), one=f"{one} {noun}", a=f"{a}good {noun}", noun=noun,
             brand=brand, line=design.line,
         )
         for place, text in enumerate(reversed(design.attributes[2:]))
     ]  # fmt: skip
-    return (*told, rng.pick(_CLOSING).format(brand=brand))
+    return (*lines, rng.pick(_CLOSING).format(brand=brand))
 
 
 def order(kind: ProductKind, attributes: Sequence[str], rng: Rng, *, plain: bool = False) -> str:
