@@ -63,7 +63,7 @@ class RemoteShop:
         """Return the ids of a split; raises InvalidOptionError for an unknown one."""
         if split not in self._splits:
             raise InvalidOptionError(unknown("split", split, self._splits))
-        return _RemoteIds(self.connection, split, self._splits[split])
+        return _RemoteTaskIds(self.connection, split, self._splits[split])
 
     def start(self, task: str | int) -> RemotePlay:
         """Start an episode; raises UnknownTaskError and ServerError."""
@@ -131,7 +131,7 @@ class RemotePlay:
         return self._shop.open(f"{self._path}/copies", {"modes": self._modes})
 
 
-class _RemoteIds(LazySequence[str]):
+class _RemoteTaskIds(LazySequence[str]):
     """Ids of a split, fetched a page at a time."""
 
     def __init__(self, connection: Connection, split: str, count: int) -> None:

@@ -139,7 +139,7 @@ class LocalShop:
         if split not in get_args(Split):
             raise InvalidOptionError(unknown("split", split, get_args(Split)))
         goals = self.shop.goals
-        return _Ids(goals.split(split), goals.id_of)  # type: ignore[arg-type]
+        return _TaskIds(goals.split(split), goals.id_of)  # type: ignore[arg-type]
 
     def start(self, task: str | int) -> Session:
         """Start an episode; raises UnknownTaskError."""
@@ -173,7 +173,7 @@ def _tasks_are_known(task: str | int) -> Iterator[None]:
         raise UnknownTaskError(f"unknown task {quote(task)}: {error}") from error
 
 
-class _Ids(LazySequence[str]):
+class _TaskIds(LazySequence[str]):
     """Ids of numbered goals."""
 
     def __init__(self, numbers: Sequence[int], name: Callable[[int], str]) -> None:

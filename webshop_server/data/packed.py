@@ -106,7 +106,7 @@ class PackedCatalogue(Catalogue):
             raise
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from error
-        self.asins = _Ids(self._ids)
+        self.asins = _Asins(self._ids)
 
     def __reduce__(self) -> tuple[type[PackedCatalogue], tuple[Path]]:
         """Pickle the path; the other process maps the same memory."""
@@ -138,7 +138,7 @@ class PackedCatalogue(Catalogue):
         return place if self.asins[place] == asin else None
 
 
-class _Ids(LazySequence[str]):
+class _Asins(LazySequence[str]):
     """The ids of a packed catalogue."""
 
     def __init__(self, ids: NDArray[np.bytes_]) -> None:

@@ -125,17 +125,6 @@ def test_a_snapshot_is_a_session_of_its_own(server):
     assert server[1].count() == before
 
 
-def test_two_environments_do_not_see_each_other(server):
-    one, _ = pair(server)
-    other, _ = pair(server)
-    start = other.reset(seed=1)[0]
-    one.reset(seed=0)
-    one.step("search[sofa]")
-    assert other.unwrapped._now().play.observe() == start
-    one.close()
-    other.close()
-
-
 def test_the_task_asked_for_is_played_and_an_unknown_one_is_an_error(server):
     remote, local = pair(server)
     for options in ({"goal_index": 7}, {"task_id": "synthetic/0000007"}):

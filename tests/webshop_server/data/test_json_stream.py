@@ -24,16 +24,13 @@ def test_any_window_gives_the_elements_that_json_gives(
     for text in (json.dumps(rows), json.dumps(rows, indent=1, ensure_ascii=False)):
         file.write_text(text, encoding="utf-8")
         assert [value for _, value, _ in elements(file, "[")] == rows
-    keyed = dict(zip("abcdef", rows, strict=True))
-    file.write_text(json.dumps(keyed, indent=2))
-    assert {key: value for key, value, _ in elements(file, "{")} == keyed
-
-
-def test_empty_containers_hold_nothing(file: Path):
     file.write_text(" [ ] ")
     assert list(elements(file, "[")) == []
     file.write_text("\ufeff{}", encoding="utf-8")
     assert list(elements(file, "{")) == []
+    keyed = dict(zip("abcdef", rows, strict=True))
+    file.write_text(json.dumps(keyed, indent=2))
+    assert {key: value for key, value, _ in elements(file, "{")} == keyed
 
 
 @pytest.mark.parametrize("chunk", [3, 1 << 20])
@@ -44,6 +41,9 @@ def test_places_are_lines_and_columns_of_the_file(
     file.write_text('[{"a":\n 1}, 22,\n\n   "x"]')
     places = [str(place).removeprefix(str(file)) for _, _, place in elements(file, "[")]
     assert places == [" line 1 column 2", " line 2 column 6", " line 4 column 4"]
+    file.write_bytes('["ä",\n"bc'.encode() + b'\xff"]')
+    with pytest.raises(CatalogueError, match="line 2 column 4: expected UTF-8 text"):
+        list(elements(file, "["))
 
 
 @pytest.mark.parametrize(
@@ -65,16 +65,6 @@ def test_a_broken_file_is_named_with_line_and_column(text: str, message: str, fi
         list(elements(file, "["))
     assert str(error.value).startswith(str(file))
     assert message in str(error.value)
-
-
-@pytest.mark.parametrize("chunk", [3, 1 << 20])
-def test_bytes_that_are_no_text_are_named_with_their_place(
-    chunk: int, file: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
-    file.write_bytes('["ä",\n"bc'.encode() + b'\xff"]')
-    with pytest.raises(CatalogueError, match="line 2 column 4: expected UTF-8 text"):
-        list(elements(file, "["))
 
 
 def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path):

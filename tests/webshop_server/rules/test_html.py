@@ -90,15 +90,10 @@ def test_clients_find_the_elements_they_look_for(profile: str) -> None:
     assert 0 < float(done.select_one("#reward pre").text) < 1
 
 
-def test_product_text_cannot_become_markup() -> None:
+def test_product_texts_and_queries_cannot_become_markup() -> None:
     html = shopper("clean", "search[desk lamp]", f"click[{LAMP.asin}]").observe("html")
-    assert (
-        "<Mini>" not in html and "<b>" not in html and "Desk Lamp &lt;Mini&gt; &amp; more" in html
-    )
+    assert "<Mini>" not in html and "Desk Lamp &lt;Mini&gt; &amp; more" in html
     assert bs4.BeautifulSoup(html, "html.parser").select("b") == []
-
-
-def test_a_query_cannot_become_markup() -> None:
     html = shopper("original", 'search["><script>alert(1)</script>]').observe("html")
     assert "<script" not in html
 

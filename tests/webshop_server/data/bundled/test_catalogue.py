@@ -14,12 +14,12 @@ import pytest
 
 from webshop_server.data import bundled
 from webshop_server.data.bundled.kinds import DEPARTMENTS, kinds
-from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.products import document
+from webshop_server.packing import search_index
 from webshop_server.rules.goals import Goals
 from webshop_server.rules.records import ShoppingGoal
 from webshop_server.rules.reward import score
-from webshop_server.search import SearchIndex, analyse
+from webshop_server.search import analyse
 
 SIZES = {"tiny": 900, "small": 300, "default": 3000}
 # Published results name goals by number: whoever changes tables or draws changes these catalogues,
@@ -29,10 +29,6 @@ DIGESTS = {"tiny": "81201554784a2a0b", "small": "7735f333b5a5d377", "default": "
 
 def fingerprint(difficulty: str) -> str:
     return hashlib.sha256(repr(bundled.catalogue(difficulty).entries).encode()).hexdigest()[:16]
-
-
-def index(catalogue: Catalogue) -> SearchIndex:
-    return SearchIndex.build(catalogue.asins, catalogue.documents())
 
 
 def sample(goals: Goals, n: int) -> list[ShoppingGoal]:
@@ -150,7 +146,7 @@ def test_buying_what_was_asked_for_scores_one(difficulty: str, kind: str):
 @pytest.mark.parametrize("kind", ["synthetic", "human"])
 def test_a_search_with_the_words_of_the_instruction_finds_the_product(kind: str):
     catalogue = bundled.catalogue()
-    search = index(catalogue)
+    search = search_index(catalogue)
     places = []
     for goal in sample(Goals.build(catalogue, kind, "clean"), 150):
         found = search.search(words(goal))
@@ -159,36 +155,8 @@ def test_a_search_with_the_words_of_the_instruction_finds_the_product(kind: str)
     assert np.mean(np.array(places) < 10) > 0.92
 
 
-def test_splits_share_no_product():
-    catalogue = bundled.catalogue("small")
-    goals = Goals.build(catalogue, "synthetic", "clean")
-    sold = {
-        name: {goals[i].asin for i in goals.split(name)} for name in ("train", "validation", "test")
-    }
-    assert all(sold.values())
-    assert sum(map(len, sold.values())) == len(set.union(*sold.values()))
-
-
 def test_the_tiny_catalogue_is_a_few_words_long():
     catalogue = bundled.catalogue("tiny")
     assert max(len(product.title.split()) for product in catalogue) == 3
     vocabulary = {stem for product in catalogue for stem in analyse(document(product))}
     assert len(vocabulary) < 80
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
-def test_the_default_shop_opens_in_little_memory(repository: Path):
-    # Not `ru_maxrss`, which a child process takes over from its parent.
-    script = (
-        "from pathlib import Path\n"
-        "from webshop_server.data import bundled\n"
-        "from webshop_server.search import SearchIndex\n"
-        "catalogue = bundled.catalogue()\n"
-        "SearchIndex.build(catalogue.asins, catalogue.documents())\n"
-        "status = Path('/proc/self/status').read_text()\n"
-        "print(int(status.partition('VmHWM:')[2].split()[0]) // 1024)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=repository, capture_output=True, text=True, check=True
-    )
-    assert int(done.stdout) < 150
