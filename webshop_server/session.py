@@ -89,7 +89,7 @@ class Session:
 
     @property
     def task_type(self) -> str:
-        """The department of the product asked for."""
+        """The department of the goal's product."""
         return self.goal.category
 
     @property
@@ -121,7 +121,7 @@ class Session:
             return self._search(argument)
         if name == actions.CLICK and argument is not None:
             target = self.clickables.get(argument)
-            # An option called "search" is out of reach in the original, as its button is.
+            # In the original nobody can click an option called "search", nor the search button.
             if target is None or argument == actions.SEARCH:
                 return _refused(f"this page has no {argument[:100]!r} to click")
             return self._click(target)
@@ -167,7 +167,7 @@ class Session:
         return self._show_results(number) if where is PageKind.ITEM else self._show(PageKind.ITEM)
 
     def _where(self) -> PageKind:
-        """Return the kind of this page; the original takes the first that its address names."""
+        """Return the kind of this page; the original takes the first kind named in the address."""
         if self.shop.profile == "clean":
             return self.page.kind
         address = text_forms.url(self.page)
@@ -188,7 +188,7 @@ class Session:
         try:
             hits = self._hits(state.keywords or ())
         except QueryError as error:
-            # The page stays, and with it the product it may be about.
+            # The page and its product stay.
             return _refused(str(error))
         state.asin, state.options = None, {}
         products = tuple(map(self.shop.catalogue.get, on_page(hits, number)))

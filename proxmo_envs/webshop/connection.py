@@ -44,7 +44,7 @@ class Connection:
         weakref.finalize(self, self._http.close)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer to a request.
+        """Return the JSON of the response to a request.
 
         Raises:
             ServerError: no answer, or one that is not JSON, or an error.
@@ -74,7 +74,7 @@ class Connection:
         return answer
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes]:
-        """Send a request; once more if a connection that was open has been closed by the server.
+        """Send a request; send it again if the server has closed the open connection.
 
         Sending twice is safe: an action names the step of the session that it belongs to.
         """

@@ -38,7 +38,7 @@ _FILLER_TEXT: Final = """
     asked time replace old color colour size style
     """
 _FILLER: Final = frozenset(_FILLER_TEXT.split())
-# A result further down must fit better by this to be opened first, per place.
+# For each place further down, a result must fit this much better to be opened first.
 _PLACE: Final = 0.04
 _STEPS: Final = 15
 _SIZES: Final = ("small", "medium", "large", "x-large", "xx-large")
@@ -50,11 +50,11 @@ class _Wish:
 
     Attributes:
         text: in lower case, without the price limit.
-        stems: of the words that matter.
+        stems: stems of the words that describe the product.
         query: the words to search with.
-        pairs: how many options it names as "name: value".
+        pairs: number of options named as "name: value".
         choices: stems that must be values of options: colours, sizes, numbers.
-        limit: most it may cost.
+        limit: the price limit.
     """
 
     text: str
@@ -97,9 +97,9 @@ class _Candidate:
     place: int
     opened: bool = False
     wanted: dict[str, str] = field(default_factory=dict)
-    # How many options the wish names that this product does not offer.
+    # Number of options in the wish that this product does not offer.
     missing: int = 0
-    # The texts of its tabs, as far as they were read.
+    # The texts of its tabs that the expert has read.
     read: str | None = None
     fit: float = 0.0
     complete: bool = False
@@ -193,7 +193,7 @@ class ShopExpert:
         here.opened = True
         self._rate(here, page.options)
         best = self._best() or here
-        # Steps for whatever is tried before the best product is bought after all.
+        # The steps left for other products before the best one has to be bought.
         spare = self._left - best.steps_to_buy - (0 if best is here else 2)
         if here.complete:
             return self._finish(here, page)
@@ -224,7 +224,7 @@ class ShopExpert:
         return self._here
 
     def _rate(self, candidate: _Candidate, options: Mapping[str, Sequence[str]]) -> None:
-        """Work out how much of the wish a product meets, as far as it is known."""
+        """Rate how much of the wish a product meets, from the texts read so far."""
         wish = self._wish
         if options:
             found = {name: _wanted(name, tuple(v), wish.text) for name, v in options.items()}

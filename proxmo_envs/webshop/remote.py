@@ -24,7 +24,7 @@ from webshop_server.rules.records import Reward
 from webshop_server.session import ActionResult
 
 _IDS_A_PAGE = 1000
-# By the codes of the server's answers; the others are ServerErrors.
+# Error codes of the server and the errors to raise; other codes raise ServerError.
 _ERRORS = {
     "bad_request": InvalidOptionError,
     "shop_full": ShopFullError,
@@ -75,7 +75,7 @@ class RemoteShop:
         return RemotePlay(self, self.connection.ask("POST", path, body))
 
     def content_hash(self, task_id: str) -> str:
-        """Return the hash of a task, that of the same task in process; raises UnknownTaskError."""
+        """Return the hash of a task, as for the same task in process; raises UnknownTaskError."""
         task = self.connection.ask("GET", f"/api/tasks/{quote(task_id)}")
         return hashlib.sha256(f"{self._place} {task['content_hash']}".encode()).hexdigest()
 
@@ -95,7 +95,7 @@ class RemotePlay:
     """One episode; a copy is another session."""
 
     def __init__(self, shop: RemoteShop, view: dict[str, Any]) -> None:
-        """Play the session that the server described."""
+        """Play the session that the server describes in `view`."""
         self._shop = shop
         self._view = view
         self.task, self.task_id, self.task_type = (
@@ -103,7 +103,7 @@ class RemotePlay:
         )
         self._modes = list(view["observation"])
         self._path = f"/api/sessions/{view['session_id']}"
-        # At the end of the program the server's idle time does it.
+        # At the end of the program, the server's idle time closes the session.
         weakref.finalize(self, shop.left.append, view["session_id"]).atexit = False
 
     @property

@@ -37,7 +37,7 @@ class Play(Protocol):
 
     @property
     def task_type(self) -> str:
-        """The department of the product asked for."""
+        """The department of the goal's product."""
 
     @property
     def admissible(self) -> list[str]:
@@ -57,7 +57,7 @@ class Source(Protocol):
         """Return the ids of the tasks of a split."""
 
     def start(self, task: str | int) -> Play:
-        """Start an episode: the task with an id, or with a number of the literature's order."""
+        """Start an episode of the task with this id, or this number in the literature's order."""
 
     def content_hash(self, task_id: str) -> str:
         """Return the hash of a task's content."""

@@ -9,9 +9,9 @@ class RequestError(ShopError):
     """Base of the errors that a client caused; subclasses set status and code.
 
     Attributes:
-        status: of the HTTP answer.
-        code: a stable name of the kind of error.
-        retry_after_s: when it may be worth trying again.
+        status: status code of the HTTP response.
+        code: stable name of the kind of error.
+        retry_after_s: seconds after which the client may try again.
     """
 
     status = 400
@@ -27,14 +27,14 @@ class UnknownSessionError(RequestError):
 
 
 class UnknownTaskError(RequestError):
-    """There is no task of this id or number."""
+    """No task has this id or number."""
 
     status = 404
     code = "unknown_task"
 
 
 class StaleStepError(RequestError):
-    """The action is for an earlier moment of the session."""
+    """The action is for an earlier step of the session."""
 
     status = 409
     code = "stale_step"

@@ -1,4 +1,4 @@
-"""The pages for people: a start page with tasks, then one address a session.
+"""The pages for people: a start page with tasks, then one address for each session.
 
 Every move is a form that posts the action an agent would write, so people and agents play the same
 game; the answer leads to the page the shopper is on now. A form names the step it belongs to. From
@@ -28,9 +28,9 @@ _LEFT_BEHIND = (
     "That page is no longer open: the shop does not go back with the browser. You are here now."
 )
 _BACK, _PREVIOUS = "click[back to search]", "click[< prev]"
-# From the details of a product to the results, and two pages of results further.
+# From a product's details to its page and its results, and two pages of results further back.
 _MOST_BACK = 4
-# Each department has a drawing of its own, see picture.html.
+# Departments with their own drawing, see parts.html.
 _DRAWN = frozenset({"beauty", "electronics", "fashion", "garden", "grocery"})
 
 
@@ -148,7 +148,7 @@ def _price(product: Product) -> str:
 
 
 def _hue(text: str) -> int:
-    """Return a colour for a text, the same at every start: an angle in degrees."""
+    """Return the hue of a text in degrees, the same at every start."""
     return zlib.crc32(text.encode()) % 360
 
 

@@ -23,7 +23,7 @@ from webshop_server.shop import Shop
 logger = logging.getLogger(__name__)
 _DEFAULT_LIMITS = Limits()
 _LONGEST_BODY = 256 * 1024
-# No script runs at all, nothing is loaded from elsewhere, no other site can frame the shop.
+# Forbids all scripts, content from other sites, and frames in other sites.
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -57,7 +57,7 @@ def create_app(
     Args:
         shop: the shop to serve.
         directory: holds the open sessions; empty, and readable only by this user.
-        limits: of the sessions.
+        limits: bounds of the sessions.
         log: directory of trajectories; None writes none.
         seed: seeds the draw of tasks for shoppers who name none; None draws others at each start.
     """

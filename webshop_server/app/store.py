@@ -58,8 +58,8 @@ class Sessions:
         Args:
             shop: the shop of all sessions.
             path: the file; it is made when it is missing.
-            cap: the most sessions open at a time.
-            idle_s: seconds without a request after which a session is gone.
+            cap: largest number of open sessions.
+            idle_s: seconds without a request after which a session expires.
             clock: seconds; the same for all processes.
         """
         self.shop = shop
@@ -80,7 +80,7 @@ class Sessions:
         Raises:
             ShopFullError: the cap is reached.
         """
-        # The pages say the number, not the token: observations are those of the environment.
+        # Pages show the goal's number, not the token, so that they equal those of the environment.
         return self._insert(Session(self.shop, self.shop.goals[goal], str(goal)), step=0)
 
     def copy(self, token: str) -> str:
@@ -149,7 +149,7 @@ class Sessions:
     def _insert(self, session: Session, step: int) -> str:
         self.reap()
         token = secrets.token_hex(_TOKEN_BYTES)
-        # Counted and written in one statement: no other worker comes between.
+        # One statement counts and writes, so that no other worker comes between.
         _, written = self._run(
             "INSERT INTO session SELECT ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM session) < ?",
             *(token, self._clock(), step, _dump(session), self.cap),

@@ -23,7 +23,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a file; as text "FILE line 1 column 2", for which the file is read once more."""
+    """A place in a file; printed as "FILE line 1 column 2", which reads the file once more."""
 
     path: Path
     offset: int

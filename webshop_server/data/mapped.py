@@ -25,7 +25,7 @@ def save_array(path: Path, array: NDArray[Any]) -> int:
 
 
 def open_array(path: Path, checksum: int) -> NDArray[Any]:
-    """Map an array; raises ValueError where the file is not as it was written, and OSError."""
+    """Map an array; raises ValueError if the file has changed, and OSError."""
     if _checksum(path) != checksum:
         raise ValueError(f"{path.name} is damaged: it is not as it was written")
     mapped: NDArray[Any] = np.load(path, mmap_mode="r")
@@ -33,13 +33,13 @@ def open_array(path: Path, checksum: int) -> NDArray[Any]:
 
 
 def write_header(path: Path, facts: Mapping[str, Any]) -> None:
-    """Write facts as JSON, with a checksum of their own."""
+    """Write facts as JSON with a checksum."""
     header = {**facts, "checksum": _checksum_of(facts)}
     path.write_text(json.dumps(header, indent=2), encoding="utf-8")
 
 
 def read_header(path: Path, form: int) -> dict[str, Any]:
-    """Return facts that have the format `form`; raises ValueError for all others, and OSError."""
+    """Return facts of the format `form`; raises ValueError for others, and OSError."""
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

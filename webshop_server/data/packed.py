@@ -5,7 +5,7 @@ Its files, for N products:
     meta.json         format, seed, manifest hash, checksums of the arrays, see `mapped`
     entries.jsonl     one line of JSON for each product, see `products.encode`
     lines.npy         (N,) uint32, checksum (CRC-32) of each line
-    ends.npy          (N + 1,) where each line starts, and where the last one ends
+    ends.npy          (N + 1,) starts of the lines, and the end of the last one
     asins.npy         (N,) ids in catalogue order, UTF-8
     sorted.npy        (N,) int64, places of the products by ascending id
     goals-KIND.npy    the rows of all goals, see `rules.goal_rows`
@@ -93,7 +93,7 @@ class PackedCatalogue(Catalogue):
     """A catalogue whose products stay on disk until they are read; pickled as its path."""
 
     def __init__(self, directory: str | Path) -> None:
-        """Map the files of `directory`; raises `CatalogueError` where they are not complete."""
+        """Map the files of `directory`; raises `CatalogueError` if one is missing or damaged."""
         self.directory = Path(directory).resolve()
         try:
             meta = read_header(self.directory / _META, _FORMAT)
@@ -113,7 +113,7 @@ class PackedCatalogue(Catalogue):
         return PackedCatalogue, (self.directory,)
 
     def packed_array(self, name: str) -> NDArray[Any]:
-        """Map an array of the directory; raises `CatalogueError` where it is damaged."""
+        """Map an array of the directory; raises `CatalogueError` if it is damaged."""
         file = f"{name}.npy"
         try:
             return open_array(self.directory / file, self._checksums[file])

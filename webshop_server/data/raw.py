@@ -42,7 +42,7 @@ def find_files(source: str | Path) -> RawFiles:
     source = Path(source)
     products = source
     if source.is_dir():
-        # The complete set where there is one, else the small one.
+        # The complete set if it is there, else the small one.
         found = [source / f"{_PRODUCTS}{size}.json" for size in ("", "_1000")]
         products = next((path for path in found if path.is_file()), found[0])
     size = "_1000" if products.stem.endswith("_1000") else ""
@@ -108,7 +108,7 @@ def read_entries(
 
 
 class _Fields:
-    """A row of a raw file, whose fields are checked as they are taken."""
+    """A row of a raw file; checks each field when it is read."""
 
     def __init__(self, row: Any, place: Place, name: str) -> None:
         self._place, self._name = place, name

@@ -38,5 +38,5 @@ def parse_clean(action: str) -> tuple[str, str | None]:
 
 
 def plain(text: str) -> str:
-    """Return the text in lower case with single spaces: the form in which labels are compared."""
+    """Return the text in lower case with single spaces, to compare labels."""
     return " ".join(text.lower().split())

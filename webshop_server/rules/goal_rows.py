@@ -1,4 +1,4 @@
-"""The rows that goals are made from: which product, which choice of options, which limit.
+"""The rows of goals: product, choice of options and price limit of each.
 
 Draws random numbers in the order of the original: one for each price range of the catalogue, two
 for the limit of each product (synthetic) or instruction (human); then shuffles the goals with
@@ -36,7 +36,7 @@ ROW = np.dtype(
 CLEAN_SPLITS = {"train": 1, "validation": 2, "test": 3}
 
 _SHUFFLE_SEED = 233
-# Beyond that the catalogue is broken (a product whose options multiply without end).
+# More goals mean a broken catalogue, with a product whose options multiply without end.
 _MOST_GOALS = 1 << 27
 
 
@@ -111,7 +111,7 @@ class RowCollector:
         return rows[order]
 
     def _weights(self) -> NDArray[np.float64]:
-        """Weigh synthetic goals by how rare their attributes are: mean of 1 / (goals with it)."""
+        """Weigh synthetic goals by the rarity of their attributes: mean of 1 / (goals with it)."""
         if self.kind == "human":
             return np.ones(len(self._places))
         rarity = {name: 1.0 / max(count, 1) for name, count in self._goals_with.items()}
@@ -134,7 +134,7 @@ def _clean_human(product: Product, wish: Wish) -> int:
     """Return the split of a crowd worker's goal, 0 where no choice of options meets it."""
     if not _offers(product, wish):
         return 0
-    # For each option, which of the wanted values its own values meet; most of them meet none.
+    # For each option, the sets of wanted values that its values meet; most values meet none.
     met = [
         {
             frozenset(n for n, wanted in enumerate(wish.options) if _meets(value, wanted))
@@ -150,7 +150,7 @@ def _clean_human(product: Product, wish: Wish) -> int:
 
 
 def _split(asin: str) -> int:
-    """Draw the split of a product by its id: the same in every catalogue that has it."""
+    """Return the split of a product by the hash of its id, the same in every catalogue."""
     digest = hashlib.sha256(asin.encode("utf-8", "surrogatepass")).digest()
     tenth = int.from_bytes(digest[:8], "big") % 10
     return CLEAN_SPLITS[{0: "test", 1: "validation"}.get(tenth, "train")]
@@ -161,7 +161,7 @@ def _offers(product: Product, wish: Wish) -> bool:
 
 
 def _can_choose(value: str) -> bool:
-    """Say whether the page shows something to click; see `pages.option_labels` for what."""
+    """Return whether the value has a label to click, see `pages.option_labels`."""
     return bool(value.strip())
 
 

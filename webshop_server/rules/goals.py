@@ -20,7 +20,7 @@ from webshop_server.rules.goal_rows import CLEAN_SPLITS, collect
 from webshop_server.rules.price_limits import limit_text
 from webshop_server.rules.records import GoalKind, Profile, ShoppingGoal, Split
 
-# Where test and validation end in the literature; the rest is for training.
+# The ends of test and validation in the literature; the rest is for training.
 _TEST, _VALIDATION = 500, 1500
 
 
@@ -35,7 +35,7 @@ class Goals(LazySequence[ShoppingGoal]):
     def __init__(
         self, catalogue: Catalogue, kind: GoalKind, profile: Profile, rows: NDArray[np.void]
     ) -> None:
-        """Make goals of `rows`, see `goalrows.ROW`; `Goals.build` is the usual way here."""
+        """Make goals of `rows`, see `goal_rows.ROW`; most callers use `Goals.build`."""
         self.catalogue = catalogue
         self.kind = kind
         self.noun = f"{kind} goal"
@@ -137,7 +137,7 @@ def content_hash(goal: ShoppingGoal) -> str:
 
 
 def _synthetic(entry: Entry, variant: int) -> tuple[Wish, tuple[tuple[str, str], ...]]:
-    """Return choice number `variant` of all options, the last of their names changing fastest."""
+    """Return choice number `variant` of all options; the last option changes fastest."""
     assert entry.synthetic is not None
     picks = []
     for name, values in sorted(entry.product.options.items(), reverse=True):

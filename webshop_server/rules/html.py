@@ -22,7 +22,7 @@ from webshop_server.rules.pages import (
     purchase_json,
 )
 
-# Which name the element around a tab's button and around its text has.
+# The names of the elements around the button and around the text of each tab.
 _TAB_NAMES = {
     "Description": "description",
     "Features": "bulletpoints",
@@ -62,7 +62,7 @@ def _button(page: Page, label: str, kind: str, **move: str) -> str:
 
 
 def _moves(page: Page) -> Iterable[str]:
-    """Return the buttons that lead from page to page, as far as the page has them."""
+    """Yield the page's buttons that lead to other pages."""
     for label, target in parts(page):
         if target is not None and target.move in (Move.HOME, Move.PREVIOUS, Move.NEXT):
             kind = "btn-success" if target.move is Move.HOME else "btn-primary"

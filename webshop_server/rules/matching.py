@@ -10,7 +10,7 @@ from rapidfuzz.fuzz import token_set_ratio
 # Texts match when their token set ratio is above this; a set that contains the other has 100.
 THRESHOLD = 85
 
-# In this order: the first that occurs anywhere in an option value stands for the value.
+# The first of these words that occurs in an option value stands for the value.
 _COLORS = """
 alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown
 burgundy camel camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee
@@ -44,7 +44,7 @@ def normalize_pair(name: str, value: str) -> str:
 
 
 def alike(first: str, second: str) -> bool:
-    """Say whether two texts count as the same: whether their token set ratio is above 85.
+    """Return whether two texts count as the same: their token set ratio is above 85.
 
     The recorded rewards use the ratio of `difflib`. The ratio of `rapidfuzz` is never below it and
     a hundred times as fast, so that we compute the slow one only for texts that pass the fast one.

@@ -26,7 +26,7 @@ _SCORE = "Your score (min 0.0, max 1.0)"
 
 
 class PageKind(str, Enum):
-    """The kinds of pages; a value is the word that the address of such a page holds."""
+    """The kinds of pages; each value is a word in the address of such a page."""
 
     SEARCH = ""
     RESULTS = "search_results"
@@ -68,7 +68,7 @@ class Page:
     """One page as one shopper sees it.
 
     Attributes:
-        kind: which of the five.
+        kind: the kind of page.
         session_id: the shopper's.
         instruction: the task in words.
         profile: "original" or "clean".
@@ -250,7 +250,7 @@ def clickables(page: Page) -> dict[str, Target]:
     buttons, products, options = found
     if page.profile == "original" and ATTRIBUTES.lower() in options:
         options[ATTRIBUTES.lower()] = Target(Move.TAB, ATTRIBUTES)
-    # The second time around, buttons take back their names, and every name keeps its place.
+    # Merging the buttons again gives them back their names; every name keeps its place.
     return buttons | products | options | buttons
 
 

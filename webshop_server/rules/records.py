@@ -21,10 +21,10 @@ class ShoppingGoal:
         instruction: the text shown, price limit included.
         attributes: attributes asked for.
         options: (name, value) pairs of a synthetic goal; of a human one the names are "".
-        price_upper: most the purchase may cost; 1000000.0 when the text names no limit.
+        price_upper: the price limit; 1000000.0 if the text names none.
         weight: of the goal in a random draw of the original.
         kind: "synthetic" or "human".
-        title, category, query, product_category: those of the product, which the reward compares.
+        title, category, query, product_category: of the product, for the reward to compare.
     """
 
     goal_id: str
@@ -43,7 +43,7 @@ class ShoppingGoal:
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """Score of a purchase in [0, 1] and its parts, as far as they were computed.
+    """Score of a purchase in [0, 1] and its parts.
 
     Attributes:
         total: type factor times (matched attributes + matched options + price) / (all of them).

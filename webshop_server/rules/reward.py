@@ -21,7 +21,7 @@ from webshop_server.rules.matching import alike, normalize_color, normalize_pair
 from webshop_server.rules.nouns import NounFinder, rule
 from webshop_server.rules.records import Profile, Reward, ShoppingGoal
 
-# Shares of the goal's title nouns, and the type factors they lead to.
+# Thresholds for the share of the goal's title nouns, and the type factors below them.
 _SAME_TITLE, _OTHER_TITLE = 0.2, 0.1
 _SCORE_WITHOUT_NOUNS = 0.2
 _OTHER_TYPE, _WRONG_TYPE = 0.5, 0.1
@@ -29,7 +29,7 @@ _OTHER_TYPE, _WRONG_TYPE = 0.5, 0.1
 
 @dataclass(frozen=True, slots=True)
 class TypeMatch:
-    """How alike two products are; `factor` is the t of the formula."""
+    """The similarity of two products; `factor` is the t of the formula."""
 
     factor: float
     query: bool
@@ -108,7 +108,7 @@ def type_match(product: Product, goal: ShoppingGoal, nouns: NounFinder = rule) -
 
 
 def attribute_matches(product: Product, wanted: Collection[str]) -> int:
-    """Count the attributes that the product has by its list, or names in one of its texts."""
+    """Count the wanted attributes that the product lists or names in one of its texts."""
     texts = [
         text.lower() for text in (product.title, " ".join(product.bullets), product.description)
     ]
@@ -122,10 +122,10 @@ def attribute_matches(product: Product, wanted: Collection[str]) -> int:
 def option_matches(
     bought: Collection[str], wanted: Collection[tuple[str, str]], profile: Profile
 ) -> int:
-    """Count the (name, value) pairs asked for that one of the bought values matches."""
+    """Count the wanted (name, value) pairs that one of the bought values matches."""
     values = [normalize_color(value) for value in bought]
     if profile == "clean":
-        # In one order, for the ratio of a and b may be another than that of b and a.
+        # Sorted, because the ratio of a and b may differ from that of b and a.
         return sum(
             value in bought
             or any(alike(*sorted((normalize_color(value), other))) for other in values)

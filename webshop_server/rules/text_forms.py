@@ -64,7 +64,7 @@ def url(page: Page, base: str = BASE) -> str:
 
 
 def with_history(current: str, observations: Sequence[str], actions: Sequence[str]) -> str:
-    """Return the observation after earlier ones and the actions taken there, all oldest first."""
+    """Return the observation with earlier observations and actions before it, oldest first."""
     pairs = zip_longest(reversed(observations), reversed(actions))
     newest_first: Iterable[str | None] = (
         text for observation, action in pairs for text in (action, observation)
@@ -85,10 +85,10 @@ def _was_clicked(page: Page, target: Target, address: str) -> bool:
 
 
 def _nodes(page: Page) -> list[Part]:
-    """Return the texts of the page as a parser of its HTML finds them.
+    """Return the texts of the page as an HTML parser finds them.
 
-    The parser of the original reduces blank text to one line break, which is skipped, or to one
-    space, which counts as an (empty) text. "clean" leaves out all that is blank.
+    The parser of the original reduces blank text to one line break, which it skips, or to one
+    space, which counts as an (empty) text. "clean" leaves out all blank texts.
     """
     if page.profile == "clean":
         return [part for part in parts(page) if part.text.strip()]

@@ -1,4 +1,4 @@
-"""BM25 as Lucene computes it, and the best documents of a query without scoring all of them.
+"""BM25 as Lucene computes it; finds the best documents without scoring all of them.
 
 The score of a document is the sum over the query's terms of w - w / f with the weight
 w = count * idf of the term and the saturation f = 1 + tf / (k1 * (1 - b + b * length / average)).
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 K1 = np.float32(0.9)
 B = np.float32(0.4)
 
-# Postings after which a floor is worth its cost, and by how many times more it is worth another.
+# Compute a floor after so many postings, and again after so many times more.
 _FIRST_FLOOR = 1_000
 _NEXT_FLOOR = 10
 

@@ -25,7 +25,7 @@ from webshop_server.search.analysis import analyse, term_of, words
 _FORMAT = 2
 _HEADER = "search.json"
 
-# Documents whose words are counted at a time: enough for numpy, little for the memory.
+# Number of documents whose words we count at once: enough for numpy, little memory.
 _BATCH = 20_000
 
 
@@ -86,7 +86,7 @@ class SearchIndex:
         return cls(*_invert(names, numbers, documents))
 
     def save(self, directory: str | Path) -> None:
-        """Write the index into a directory, which is made if need be."""
+        """Write the index into a directory; make it if it is missing."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         checksums = {
@@ -127,7 +127,7 @@ class SearchIndex:
         return SearchIndex, (self._arrays, self._counted)
 
     def search(self, query: str, k: int = 50) -> list[str]:
-        """Return the asins of the best k documents, best first; fewer when fewer match."""
+        """Return the asins of the best k documents, best first; fewer if fewer match."""
         return [asin for asin, _ in self.search_scored(query, k)]
 
     def search_scored(self, query: str, k: int = 50) -> list[tuple[str, float]]:

@@ -21,15 +21,15 @@ from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.products import Entry, Product, Wish
 from webshop_server.errors import CatalogueError
 
-# Part of every task: raise it whenever a difficulty gives another catalogue than before.
+# Part of every task: raise it whenever the catalogue of a difficulty changes.
 VERSION: Final = 1
 
 # Members of a family, equally likely.
 _FAMILY: Final = (1, 1, 2, 3, 4)
-# Share of products that are priced as a range, where there is something to choose.
+# Share of the wordy products whose price is a range.
 _PRICED_AS_RANGE: Final = 0.3
 _CENTS: Final = (0.0, 0.49, 0.5, 0.95, 0.99)
-# How often a request in free words names a value of an option.
+# Chance that a request in free words names a value of an option.
 _OPTION_ASKED: Final = 0.9
 _ASIN_LETTERS: Final = "0123456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 _SYLLABLES: Final = [f"{first}{second}" for first in "BCDFGHJKLMNPRSTVWZ" for second in "AEIOU"]
@@ -37,13 +37,13 @@ _SYLLABLES: Final = [f"{first}{second}" for first in "BCDFGHJKLMNPRSTVWZ" for se
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much there is to read and to choose; ranges are inclusive.
+    """The size of a catalogue and of its products; ranges are inclusive.
 
     Attributes:
         products: size of the catalogue.
         attributes: attributes of a product.
         asked: attributes of a wish.
-        options: most options of a product.
+        options: largest number of options of a product.
         values: values of an option.
         wished: share of the products that are not overpriced for which wishes are made.
         wordy: full texts, makers and ids; otherwise a few words and short ids.
@@ -84,7 +84,7 @@ def _entries(difficulty: str) -> list[Entry]:
     settings = SETTINGS[difficulty]
     rng = Rng(VERSION, crc32(difficulty.encode()))
     table = kinds(few_words=not settings.wordy)
-    # Round and round through the kinds, a family each time.
+    # Cycle through the kinds, one family at a time.
     designs: list[Design] = []
     while len(designs) < settings.products:
         for kind in table:
@@ -97,7 +97,7 @@ def _entries(difficulty: str) -> list[Entry]:
 
 
 def _asins(n: int, settings: Size, rng: Rng) -> list[str]:
-    """Draw ids that look like the usual ones; where all is short, count: BA0, BE0 ... ZU9.
+    """Draw ids that look like the usual ones; without long texts, count: BA0, BE0 ... ZU9.
 
     Neighbours, which are often twins, have different letters.
     """
@@ -145,7 +145,7 @@ def _other_choices(design: Design, settings: Size, rng: Rng) -> Design:
 
 
 def _dearer(design: Design, settings: Size, rng: Rng) -> Design:
-    """Put it above any limit that a wish for the first one can have (40 dollars more at most)."""
+    """Raise the price above any limit of a wish for the first one (at most 40 dollars more)."""
     return replace(design, price=design.price + 41 + int(rng.uniform() * 9), overpriced=True)
 
 
@@ -170,7 +170,7 @@ def _price(kind: ProductKind, rng: Rng) -> float:
 
 
 def _entry(design: Design, asin: str, settings: Size, rng: Rng) -> Entry:
-    """Give a design its words, its price tag and the wishes for it."""
+    """Return a design with texts, a price tag and wishes."""
     kind = design.kind
     pricing, bought = _pricing(design, settings, rng)
     wordy = settings.wordy

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 T = TypeVar("T")
-# Uniform numbers asked of the generator at once: one at a time they cost five times as much.
+# Uniform numbers to draw at once; drawing them one by one takes five times as long.
 _BLOCK = 4096
 
 

@@ -1,4 +1,4 @@
-"""The words around a product: title, description, bullets, and how people ask for it."""
+"""The texts of a product: title, description, bullets, and wishes for it."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Design:
 
     Attributes:
         kind: the kind of product.
-        brand: who made it.
+        brand: its maker.
         line: name of the product line.
         use: its user or purpose.
         attributes: its attributes, most striking first.
         options: option name -> values on offer.
-        price: in dollars, of the cheapest choice.
+        price: of the cheapest choice in dollars.
         overpriced: dearer than its twin, so that no wish is made for it.
     """
 
@@ -140,7 +140,7 @@ def order(kind: ProductKind, attributes: Sequence[str], rng: Rng, *, plain: bool
 def request(
     kind: ProductKind, attributes: Sequence[str], options: Mapping[str, str], rng: Rng
 ) -> str:
-    """Return an instruction as somebody would type it, options included."""
+    """Return an instruction in a person's words, options included."""
     chosen = [
         _CHOICES.get(name, "with {value} " + name).format(value=value)
         for name, value in options.items()
