@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.opening import open_catalogue
@@ -27,13 +26,6 @@ _MADE_FROM: Mapping[GoalKind, str] = {
 }
 
 
-class Search(Protocol):
-    """The part of a search index that a shop uses."""
-
-    def search(self, query: str, k: int = 50) -> list[str]:
-        """Return the asins of the best k products, best first."""
-
-
 @dataclass(frozen=True, slots=True)
 class Shop:
     """A shop, which all its shoppers share.
@@ -49,7 +41,7 @@ class Shop:
 
     catalogue: Catalogue
     goals: Goals
-    index: Search
+    index: SearchIndex
     profile: Profile = "clean"
     show_attributes: bool = False
     nouns: NounFinder = rule

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, get_args
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from proxmo_envs.errors import (
     DataNotFoundError,
@@ -20,50 +20,16 @@ from webshop_server.data.lazy_sequence import LazySequence
 from webshop_server.errors import ShopError, UnknownGoalError
 from webshop_server.rules.goals import content_hash
 from webshop_server.rules.records import GoalKind, Profile, Split
-from webshop_server.session import ActionResult, Session
+from webshop_server.session import Session
 from webshop_server.shop import Shop
 
-
-class Play(Protocol):
-    """One episode: `webshop_server.session.Session`, or a stand-in for one on a server."""
-
-    @property
-    def task(self) -> str:
-        """The instruction."""
-
-    @property
-    def task_id(self) -> str:
-        """The id of the goal."""
-
-    @property
-    def task_type(self) -> str:
-        """The department of the goal's product."""
-
-    @property
-    def admissible(self) -> list[str]:
-        """The admissible actions."""
-
-    def observe(self, mode: str = "text") -> str:
-        """Return the page in one of the observation modes."""
-
-    def act(self, action: str) -> ActionResult:
-        """Carry out an action."""
+if TYPE_CHECKING:
+    from proxmo_envs.webshop.remote import RemotePlay, RemoteShop
 
 
-class Source(Protocol):
-    """A shop as the environment uses it; raises the errors of `proxmo_envs`."""
-
-    def ids(self, split: str) -> Sequence[str]:
-        """Return the ids of the tasks of a split."""
-
-    def start(self, task: str | int) -> Play:
-        """Start an episode of the task with this id, or this number in the literature's order."""
-
-    def content_hash(self, task_id: str) -> str:
-        """Return the hash of a task's content."""
-
-    def release(self) -> None:
-        """Free the sessions of episodes that have ended."""
+# The shop of an environment, and one episode in it; both come in the same two forms.
+Source: TypeAlias = "LocalShop | RemoteShop"
+Play: TypeAlias = "Session | RemotePlay"
 
 
 def open_source(
