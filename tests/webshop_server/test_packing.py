@@ -102,12 +102,6 @@ def test_progress_is_told(raw: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert stages == [*told, ("search", 0), ("search", 20), ("search", 40)]
 
 
-def test_an_empty_catalogue_is_an_error(tmp_path: Path):
-    with pytest.raises(CatalogueError, match="there are no products to pack"):
-        pack((), tmp_path / "empty")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_ids_and_texts_may_be_any_unicode(tmp_path: Path):
     rows = [row("日本é"), row("B1", name="☞ 😀")]
     catalogue = read_catalogue(write(tmp_path / "raw", rows, {"日本é": wish("a")}))
@@ -124,6 +118,8 @@ def test_packing_never_overwrites_and_leaves_nothing_half_done(raw: Path, tmp_pa
     broken = write(tmp_path / "broken", [row(), row("B000000002", name=7)])
     with pytest.raises(CatalogueError, match="field 'name'"):
         pack(read_entries(broken), tmp_path / "out")
+    with pytest.raises(CatalogueError, match="there are no products to pack"):
+        pack((), tmp_path / "empty")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken", "there"]
 
 
@@ -135,9 +131,6 @@ def test_what_is_no_packed_catalogue_is_an_error(raw: Path, packed: Path, tmp_pa
     meta = tmp_path / "old" / "meta.json"
     meta.write_text(json.dumps(json.loads(meta.read_text()) | {"format": 0}))
     with pytest.raises(CatalogueError, match="has format 0, expected 2; pack it again with"):
-        PackedCatalogue(tmp_path / "old")
-    meta.write_text("{}")
-    with pytest.raises(CatalogueError, match="is no packed catalogue"):
         PackedCatalogue(tmp_path / "old")
 
 

@@ -80,24 +80,16 @@ def test_some_goals_of_the_original_cannot_be_met_and_they_are_those_recorded(sh
 
 
 @pytest.mark.parametrize("name", ["real1000", "fict300"])
-def test_every_clean_goal_can_be_met(name: str, shared: Path):
+def test_every_clean_goal_can_be_met_and_splits_share_no_product(name: str, shared: Path):
     catalogue = real(shared, name)
     goals = Goals.build(catalogue, "synthetic", "clean")
     splits = [goals.split(split) for split in ("train", "validation", "test")]
     kept = [number for split in splits for number in split]
     assert len(kept) == len(set(kept)) > 0.95 * len(goals)
-    assert {best(catalogue, goals[number]) for number in kept} == {1.0}
-
-
-def test_clean_splits_share_no_product(shared: Path):
-    goals = Goals.build(real(shared), "synthetic", "clean")
-    products = [
-        {goals[number].asin for number in goals.split(name)}
-        for name in ("train", "validation", "test")
-    ]
-    assert all(products)
-    assert len(set().union(*products)) == sum(map(len, products))
+    products = [{goals[number].asin for number in split} for split in splits]
+    assert all(products) and len(set().union(*products)) == sum(map(len, products))
     assert 0.7 < len(products[0]) / sum(map(len, products)) < 0.9
+    assert {best(catalogue, goals[number]) for number in kept} == {1.0}
 
 
 def test_a_product_stays_in_its_clean_split_when_the_catalogue_grows(shared: Path):
@@ -166,24 +158,16 @@ def test_goals_are_found_by_number_and_id(tmp_path: Path):
         goals.split("valid")
 
 
-def test_an_instruction_names_options_and_limit(tmp_path: Path):
+def test_an_instruction_names_options_and_limit_and_a_human_one_loses_its_dots(tmp_path: Path):
+    asked = {"B000000001": wish("soft wool"), "B000000002": wish() | {"instruction": "A scarf."}}
     human = {"B000000001": [{"instruction": "..a scarf. ", "instruction_attributes": ["wool"]}]}
-    catalogue = read_catalogue(write(tmp_path, [row()], human=human))
+    rows = [row(), row("B000000002", customization_options=None)]
+    catalogue = read_catalogue(write(tmp_path, rows, asked, human))
     texts = {goal.instruction.partition(", and price")[0] for goal in Goals.build(catalogue)}
     start = "Find me a scarf of soft wool with color: navy | white, and size:"
-    assert texts == {f"{start} large", f"{start} small"}
+    assert texts == {f"{start} large", f"{start} small", "A scarf."}
     (goal,) = Goals.build(catalogue, "human")
     assert goal.instruction.startswith("a scarf. , and price lower than ")
-
-
-def test_only_instructions_of_people_lose_the_dots_around_them(tmp_path: Path):
-    # As in the original: what it prints of a product without options is the text as it is.
-    asked = {"B000000001": wish("soft wool") | {"instruction": "A scarf."}}
-    human = {"B000000001": [{"instruction": "A scarf.", "instruction_attributes": ["soft wool"]}]}
-    plain = row(customization_options=None)
-    catalogue = read_catalogue(write(tmp_path, [plain], asked, human))
-    texts = [Goals.build(catalogue, kind)[0].instruction for kind in KINDS]
-    assert [text.partition(", and price")[0] for text in texts] == ["A scarf.", "A scarf"]
 
 
 def test_weights_are_of_rare_attributes_by_goals(tmp_path: Path):
