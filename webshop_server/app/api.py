@@ -1,20 +1,7 @@
 """The JSON API, with which an environment plays in this shop.
 
-| request | answer |
-| --- | --- |
-| `GET /api` | profile, kind and number of goals, splits, modes, hashes |
-| `GET /api/splits/<split>?offset=0&limit=1000` | `count` and a slice of `task_ids` |
-| `GET /api/tasks/<task id>` | instruction and content hash of a task |
-| `POST /api/sessions` `{task_id, goal_index or neither; modes}` | 201, the session |
-| `GET /api/sessions/<id>?modes=text,html` | the session |
-| `POST /api/sessions/<id>/actions` `{action; step, modes}` | the session, and what the action did |
-| `POST /api/sessions/<id>/copies` `{modes}` | 201, another session at the same moment |
-| `DELETE /api/sessions/<id>` | `{closed: true}` |
-
-A session: `session_id, step, task, task_id, task_type, page, bought, observation` (a text for each
-mode), `admissible_actions`. With `step`, an action is refused unless the session is at that step,
-so that a client may safely send it again. Errors: `{"error": {"code", "message"}}` with a fitting
-status.
+docs/webshop.md lists the requests. With `step`, an action is refused unless the session is at that
+step, so that a client may safely send it again.
 """
 
 from __future__ import annotations
