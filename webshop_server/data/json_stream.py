@@ -109,11 +109,8 @@ class _Stream:
         found = self.peek()
         if not found or found not in characters:
             expected = " or ".join(map(repr, characters))
-            raise self.error(
-                f"expected {expected}, found {found!r}"
-                if found
-                else f"expected {expected}, found the end of the file"
-            )
+            shown = repr(found) if found else "the end of the file"
+            raise self.error(f"expected {expected}, found {shown}")
         self._at += 1
         return found
 
@@ -143,6 +140,5 @@ class _Stream:
         try:
             more.encode()
         except UnicodeEncodeError as error:
-            raise self.error(
-                "expected UTF-8 text, found other bytes", len(rest) + error.start
-            ) from error
+            problem = "expected UTF-8 text, found other bytes"
+            raise self.error(problem, len(rest) + error.start) from error

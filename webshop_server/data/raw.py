@@ -6,7 +6,6 @@ import logging
 import random
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,11 @@ _LONGEST_ASIN = 10
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
 
 
-@dataclass(frozen=True, slots=True)
-class RawFiles:
-    """The three files of a catalogue; without the third there are no human goals."""
-
-    products: Path
-    attributes: Path
-    human: Path | None
-
-
-def find_files(source: str | Path) -> RawFiles:
+def find_files(source: str | Path) -> tuple[Path, Path, Path | None]:
     """Find the files in a directory, or beside the file of products `source`.
+
+    Returns:
+        The files of products, of attributes and of human instructions, None if the last is missing.
 
     Raises:
         CatalogueError: a file is missing; the text names it.
@@ -54,7 +47,7 @@ def find_files(source: str | Path) -> RawFiles:
                 f"and, for human goals, {_HUMAN} (or the first two with _1000 in their names)"
             )
     human = products.parent / _HUMAN
-    return RawFiles(products, attributes, human if human.is_file() else None)
+    return products, attributes, human if human.is_file() else None
 
 
 def read_catalogue(source: str | Path, *, limit: int | None = None, seed: int = 0) -> Catalogue:
@@ -82,13 +75,13 @@ def read_entries(
     Raises:
         CatalogueError: a file is missing or broken, or a product lacks a field.
     """
-    files = find_files(source)
-    attributes = _read_attributes(files.attributes)
-    human = _read_human(files.human) if files.human else {}
+    products_file, attributes_file, human_file = find_files(source)
+    attributes = _read_attributes(attributes_file)
+    human = _read_human(human_file) if human_file else {}
     rng = random.Random(seed)
     seen: set[str] = set()
     rows = left_out = 0
-    for _, row, place in elements(files.products, "["):
+    for _, row, place in elements(products_file, "["):
         if rows == limit:
             break
         rows += 1

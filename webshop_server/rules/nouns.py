@@ -1,7 +1,7 @@
 """Nouns of a title, which the reward compares: by a rule without a tagger, or from a file.
 
 The original asks spaCy's `en_core_web_sm`. The rule takes every word that starts with a letter and
-is no function word; tests/webshop_server/test_nouns.py measures how often the reward agrees.
+is no function word; tests/webshop_server/rules/test_nouns.py measures the agreement.
 """
 
 from __future__ import annotations

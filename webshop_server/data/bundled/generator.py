@@ -111,10 +111,11 @@ def _asins(n: int, settings: Size, rng: Rng) -> list[str]:
 
 def _family(kind: ProductKind, settings: Size, rng: Rng) -> Iterator[Design]:
     """Draw a design and its near-duplicates."""
+    brands, lines = names()
     first = Design(
         kind=kind,
-        brand=rng.pick(names().brands),
-        line=rng.pick(names().lines),
+        brand=rng.pick(brands),
+        line=rng.pick(lines),
         use=rng.pick(kind.uses),
         attributes=tuple(rng.some(kind.attributes, rng.between(settings.attributes))),
         options=_options(kind, settings, rng),
@@ -136,7 +137,7 @@ def _other_attribute(design: Design, settings: Size, rng: Rng) -> Design:
 
 def _other_maker(design: Design, settings: Size, rng: Rng) -> Design:
     """Change only names and price."""
-    brand, line = rng.pick(names().brands), rng.pick(names().lines)
+    brand, line = map(rng.pick, names())
     return replace(design, brand=brand, line=line, price=_price(design.kind, rng))
 
 

@@ -45,19 +45,11 @@ class ProductKind:
     uses: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
-    """Invented names: of makers and of their product lines."""
-
-    brands: tuple[str, ...]
-    lines: tuple[str, ...]
-
-
 @cache
-def names() -> Names:
-    """Return the invented names."""
+def names() -> tuple[list[str], list[str]]:
+    """Return invented names of makers and of their product lines."""
     table = _table("pools")
-    return Names(tuple(table["brands"].split()), tuple(table["lines"].split()))
+    return table["brands"].split(), table["lines"].split()
 
 
 @cache
