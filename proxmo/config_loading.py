@@ -86,7 +86,9 @@ def resolve(
     else:
         asked = _stack(layers)
         if asked.get(("model", "name"), EMBEDDED_MODEL) == EMBEDDED_MODEL:
-            embedded = _describe(asked).embedded.preset
+            # The default environment needs no import of gymnasium to be known.
+            named = ("env", "id") in asked
+            embedded = _describe(asked).embedded.preset if named else EMBEDDED_MODEL
             if embedded not in presets:
                 layers[:0] = _read_preset(embedded)
     return from_table(_nest(_stack(layers)))
