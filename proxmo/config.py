@@ -37,7 +37,7 @@ class EnvConfig(Section):
     id: Name = "ALFWorld-v0"
     """Gymnasium id of a registered text environment, or `module:id` to import the module first."""
     data: Name | None = None
-    """Directory or file of the tasks; none takes the environment's own (generated games)."""
+    """Directory or file of the tasks; none takes those that come with the environment."""
     split: Name = "train"
     """Split of the tasks to train on."""
     max_steps: Count | None = None
