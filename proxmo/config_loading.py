@@ -138,7 +138,7 @@ def from_table(table: Mapping[str, Any]) -> Config:
         optional = known.get(".".join(path), {}).get("optional")
         leaves.append((path, None if optional and value == NONE else value))
     try:
-        # Pydantic is strict about values of Python only where it would refuse tables as well.
+        # Strict pydantic accepts tables as dataclasses from JSON only. A TOML date becomes a text.
         config = _adapter().validate_json(json.dumps(_nest(leaves), default=str))
     except ValidationError as invalid:
         errors = invalid.errors(include_url=False)
@@ -248,8 +248,8 @@ def _check_together(config: Config) -> None:
         raise ConfigError("model.load_in_4bit trains adapters only; set model.lora_rank too")
     if model.load_in_4bit and rollout.engine != "transformers":
         raise ConfigError(
-            "weights of 4 bits cannot be handed to another engine; set rollout.engine = "
-            "transformers"
+            "weights of 4 bits cannot be handed to another engine; "
+            "set rollout.engine = transformers"
         )
     if model.load_in_4bit and model.parallel == "fsdp":
         raise ConfigError("fsdp cannot shard weights of 4 bits; set model.parallel = data")
