@@ -239,9 +239,8 @@ def _check_together(config: Config) -> None:
     for name in ("gamma", "omega"):
         if name in config.credit.options:
             raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
-    if ":" not in rollout.engine and (rollout.engine == "vllm-server") == (
-        rollout.engine_url is None
-    ):
+    served = rollout.engine == "vllm-server"
+    if ":" not in rollout.engine and served != (rollout.engine_url is not None):
         raise ConfigError(
             f"rollout.engine is {rollout.engine!r} and rollout.engine_url {rollout.engine_url!r}; "
             "a vllm-server needs an address, the other engines take none"
