@@ -4,8 +4,13 @@
 scores methods against it.
 """
 
-from proxmo.evaluation.credit_quality.comparison import Comparison, Score, compare
+from proxmo.evaluation.credit_quality.comparison import (
+    Comparison,
+    Score,
+    compare,
+    split_names,
+)
 from proxmo.evaluation.credit_quality.measurement import Settings, measure
 from proxmo.evaluation.credit_quality.truth import Truth
 
-__all__ = ["Comparison", "Score", "Settings", "Truth", "compare", "measure"]
+__all__ = ["Comparison", "Score", "Settings", "Truth", "compare", "measure", "split_names"]

@@ -196,6 +196,13 @@ def _assign(name: str, steps: _Steps, gamma: float) -> Floats:
     return np.asarray(assigned.advantage, dtype=np.float64)
 
 
+def split_names(text: str | None) -> list[str]:
+    """Splits "a,b[x=1,y=2],c" into its names; None gives `DEFAULT_METHODS`."""
+    if text is None:
+        return list(DEFAULT_METHODS)
+    return [name for name in re.split(r",(?![^\[]*\])", text) if name]
+
+
 def parse_method(name: str) -> tuple[str, dict[str, Any]]:
     """Splits "method[option=value,...]" into the method and its options.
 
