@@ -18,6 +18,7 @@ from .. import options
 from ..display import progress, show, show_json, show_table
 from ..failures import DONE, FAILED
 from ..lazy import CONTEXT, NearNamesGroup
+from .credit_quality import command as credit_quality
 
 if TYPE_CHECKING:
     from .alfworld import Beside
@@ -148,6 +149,9 @@ def credit(repeats: int, sizes: tuple[int, ...], top_k: int, as_json: bool, **sh
     _show(timings, _TIMINGS)
     if scales:
         _show(scales, _SCALES)
+
+
+command.add_command(credit_quality)
 
 
 @command.command("env", short_help="An environment beside its original, by size of its rooms.")
