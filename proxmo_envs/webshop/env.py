@@ -31,9 +31,9 @@ from proxmo_envs.errors import (
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_space import TextSpace
 from proxmo_envs.webshop.sources import Play, open_source
-from webshop_server.actions import SEARCH_TEMPLATE
-from webshop_server.session import Outcome
-from webshop_server.textforms import MODES, with_history
+from webshop_server.rules.actions import SEARCH_TEMPLATE
+from webshop_server.rules.text_forms import MODES, with_history
+from webshop_server.session import ActionResult
 
 if TYPE_CHECKING:
     from proxmo_envs.webshop.expert import ShopExpert
@@ -57,9 +57,9 @@ class _Moment:
     page: str
     observation: str
     action: str | None = None
-    last: Outcome = field(default_factory=Outcome)
+    last: ActionResult = field(default_factory=ActionResult)
     # The last purchase: the original profile allows more than one.
-    bought: Outcome = field(default_factory=Outcome)
+    bought: ActionResult = field(default_factory=ActionResult)
 
 
 @dataclass(frozen=True, slots=True)
