@@ -10,7 +10,10 @@ from tests.proxmo.credit.batches import reorder
 
 METHODS = [name for name in credit.method_names() if name not in ("gae", "ppo")]
 # Methods whose advantages of a task do not depend on the other tasks of the batch.
-PER_GROUP = ["grpo", "dr_grpo", "rloo", "dapo", "step", "gigpo", "proxmo"]
+PER_GROUP = [
+    *("grpo", "dr_grpo", "rloo", "dapo", "step", "gigpo", "proxmo"),
+    *("proxmo-td", "proxmo-td-ridge", "proxmo-td-smooth"),
+]
 
 rewards = st.one_of(
     st.sampled_from([0.0, 1.0, -0.1, 10.0, 0.1 + 0.2, 0.3]),
@@ -28,8 +31,9 @@ def batches(draw, reward=rewards, state=states, max_groups=3):
         for episode in range(draw(st.integers(1, 4))):
             won = draw(st.booleans())
             for step in range(draw(st.integers(1, 4))):
-                rows.append((group, episode, step, draw(reward), won, draw(state)))
-    names = ("group", "episode", "step", "reward", "success", "state")
+                act = draw(st.sampled_from(["look", "go to shelf 1", "go to shelf 2", ""]))
+                rows.append((group, episode, step, draw(reward), won, draw(state), act))
+    names = ("group", "episode", "step", "reward", "success", "state", "action")
     batch = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     return batch | {"reward": np.array(batch["reward"])}
 
