@@ -27,13 +27,13 @@ from proxmo.policies.transformers import check_context
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
-from proxmo.training.critic import Critic, needs_values
+from proxmo.training.critic import Critic
 from proxmo.training.distributed import ALONE, World
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics
 from proxmo.training.models import EMBEDDED, initial_model, load_trained
-from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
-from proxmo.training.request import check_request, credit_options, tasks_of
+from proxmo.training.prompt_embeddings import prompt_embeddings
+from proxmo.training.request import check_request, tasks_of
 from proxmo.training.rollouts import Rollouts
 from proxmo.training.run_directory import FollowedRun, RunDirectory
 from proxmo.training.sampler import PROBES, Sampler
@@ -94,7 +94,7 @@ class Trainer:
         self._stop = False
         # Whatever can be wrong with the request is found before anything is written or computed.
         check_request(config)
-        self._credit_options = credit_options(config)
+        self._credit_options = credit.credit_options(config.credit)
         self.pool = EnvPool(config.env)
         self.tasks = tasks_of(config.env, config.env.split)
         self.directory = (
@@ -188,7 +188,7 @@ class Trainer:
         )
         self.critic = (
             Critic(self.model, config.optim, pad_id=self.tokenizer.pad_token_id, seed=config.seed)
-            if needs_values(config.credit.method)
+            if credit.needs_values(config.credit.method)
             else None
         )
         self.directory.create()
@@ -294,7 +294,7 @@ class Trainer:
 
     def _states(self, batch: Batch) -> Any:
         """What the credit compares: observations, or the policy's own view of the prompts."""
-        if not needs_policy(self._credit_options):
+        if not credit.needs_policy(self._credit_options):
             return batch.states
         return prompt_embeddings(
             self.model,
