@@ -43,25 +43,10 @@ class Baselines:
     recalls: list[float]
 
 
-@dataclass(slots=True)
-class _Sums:
-    """Sums over the candidate steps at other states, w = exp((similarity - top) / tau); (B,) each.
-
-    Attributes:
-        top: similarity that counts 1.
-        weight: sum of w.
-        value: sum of w times the step's value.
-        square: sum of w^2.
-        last: least similarity among the candidates found.
-        beyond: candidate steps not found.
-    """
-
-    top: Floats
-    weight: Floats
-    value: Floats
-    square: Floats
-    last: Floats
-    beyond: Floats
+# Sums over the candidate steps at other states than the own one, w = exp((similarity - top) / tau),
+# as the rows of a (6, B) array: top, the similarity that counts 1; sum of w; sum of w times the
+# step's value; sum of w^2; least similarity of a candidate found; number of candidates not found.
+_Sums = Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +105,15 @@ def _with_all(
     count, total = _per_node(pool, node, value[rows])
     if pool.nearest is None:
         sums = _all_pairs(pool, count, total)
-        lost = np.flatnonzero(sums.weight < _TINY)
+        lost = np.flatnonzero(sums[1] < _TINY)
         # Weights relative to the step itself are only too small where that is left out.
         if exclude == "self" and len(lost) and len(count) > 1:
-            again = _relative_to_top(pool, lost, count, total)
-            for name in ("top", "weight", "value", "square"):
-                getattr(sums, name)[lost] = getattr(again, name)
+            sums[:, lost] = _relative_to_top(pool, lost, count, total)
     else:
         sums = _relative_to_top(pool, np.arange(len(count)), count, total)
     out = float(exclude == "self")
     own = count[node] - out, total[node] - out * value[rows]
-    _write(pool, rows, node, sums, node, own, result)
+    _write(pool, rows, node, sums[:, node], own, result)
 
 
 def _without_episodes(
@@ -144,7 +127,7 @@ def _without_episodes(
         queries, place = np.unique(node[part], return_inverse=True)
         sums = _relative_to_top(pool, queries, others, values)
         own = others[node[part]], values[node[part]]
-        _write(pool, rows[part], node[part], sums, place, own, result)
+        _write(pool, rows[part], node[part], sums[:, place], own, result)
 
 
 def _per_node(pool: _Pool, node: Ints, value: Floats) -> tuple[Floats, Floats]:
@@ -177,7 +160,7 @@ def _all_pairs(pool: _Pool, count: Floats, total: Floats) -> _Sums:
             if left != right:
                 square[right] += weight.T @ columns[left, 0]
     none = np.zeros(size)
-    return _Sums(np.ones(size), sums[:, 0], sums[:, 1], square, none, none)
+    return np.stack([np.ones(size), *sums.T, square, none, none])
 
 
 def _relative_to_top(pool: _Pool, queries: Ints, count: Floats, total: Floats) -> _Sums:
@@ -202,8 +185,8 @@ def _relative_to_top(pool: _Pool, queries: Ints, count: Floats, total: Floats) -
         top = np.where(np.isfinite(top), top, 1.0)
         weight = np.exp((similarity - top[:, None].astype(similarity.dtype)) / pool.tau)
         sums = _dot(weight, counts), _dot(weight, totals), _dot(weight * weight, counts)
-        blocks.append((top, *sums, last, beyond))
-    return _Sums(*map(np.concatenate, zip(*blocks, strict=True)))
+        blocks.append(np.stack([top, *sums, last, beyond]))
+    return np.concatenate(blocks, axis=1)
 
 
 def _dot(weight: NDArray[np.floating], column: Floats) -> NDArray[np.floating]:
@@ -216,7 +199,6 @@ def _write(
     rows: Ints,
     node: Ints,
     sums: _Sums,
-    place: Ints,
     own: tuple[Floats, Floats],
     result: Baselines,
 ) -> None:
@@ -226,28 +208,27 @@ def _write(
         pool: the states.
         rows: (B,) rows.
         node: (B,) their states.
-        sums: over other states.
-        place: (B,) where in `sums` each row's state is.
+        sums: (6, B) over other states.
         own: (B,) number of candidate steps at the row's own state, and the sum of their values.
         result: what to write into.
     """
     count, total = own
-    itself, others = pool.itself[node], sums.weight[place]
+    others_top, others, others_value, others_square, last, beyond = sums
+    itself = pool.itself[node]
     top = np.maximum(
-        np.where(others > 0, sums.top[place], -np.inf), np.where(count > 0, itself, -np.inf)
+        np.where(others > 0, others_top, -np.inf), np.where(count > 0, itself, -np.inf)
     )
     top = np.where(np.isfinite(top), top, 1.0)
-    scale = np.where(others > 0, np.exp(np.minimum(sums.top[place] - top, 0.0) / pool.tau), 0.0)
+    scale = np.where(others > 0, np.exp(np.minimum(others_top - top, 0.0) / pool.tau), 0.0)
     share = np.where(count > 0, np.exp(np.minimum(itself - top, 0.0) / pool.tau), 0.0)
     weight = scale * others + share * count
-    value = scale * sums.value[place] + share * total
-    square = scale**2 * sums.square[place] + share**2 * count
+    value = scale * others_value + share * total
+    square = scale**2 * others_square + share**2 * count
     some = weight > 0
     result.value[rows[some]] = value[some] / weight[some]
     result.neighbours[rows[some]] = weight[some] ** 2 / square[some]
     # Whatever was not found is at most as similar as the last neighbour found.
-    beyond = sums.beyond[place]
-    rest = beyond * np.exp(np.minimum(sums.last[place] - top, 0.0) / pool.tau)
+    rest = beyond * np.exp(np.minimum(last - top, 0.0) / pool.tau)
     # Where every neighbour found is left out, the cut took all the candidates there may be.
     result.cut[rows] = np.where(some, rest / np.where(some, rest + weight, 1.0), beyond > 0)
 

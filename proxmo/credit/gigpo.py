@@ -64,7 +64,7 @@ def gigpo(
 
     return Parts(
         episode=relative[rows.episode],
-        step=relative_to_group(rows.step_return, groups.of_row, norm, scale=rows.step_scale()),
+        step=relative_to_group(rows.step_return, groups.of_row, norm, scale=rows.step_return_scale),
         omega=omega,
         diagnostics=diagnostics,
         neighbours=explain,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -32,7 +33,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """S steps of E episodes in G groups, sorted by (group, episode, step), each step once.
 
@@ -41,15 +42,10 @@ class Rows:
         episode: (S,) episode of the step, 0 to E-1; an episode belongs to one group.
         step: (S,) index of the step inside its episode, from 0.
         reward: (S,) reward of the step.
-        step_return: (S,) discounted return from the step on, times the reward scale, G_t.
+        success: (S,) the environment's flag, on any of an episode's steps.
+        truncated: (S,) whether a limit cut the episode off, on any of its steps.
         state: S observations, an (S, D) array of embeddings, or None.
-        state_code: (S,) number of each state among the distinct ones, or None.
         action: S actions as text, or None.
-        episode_group: (E,) group of the episode.
-        episode_return: (E,) undiscounted sum of the episode's rewards, R_i.
-        episode_scale: (E,) sum of absolute rewards: what rounding of R_i is relative to.
-        episode_success: (E,) the environment's flag; true when any row of the episode carries it.
-        episode_truncated: (E,) whether a limit cut the episode off, so that it did not end itself.
         gamma: discount factor.
         reward_scale: what a reward of 1 counts as in the step part.
         source: (S,) the caller's row each row comes from.
@@ -60,29 +56,65 @@ class Rows:
     episode: Ints
     step: Ints
     reward: Floats
-    step_return: Floats
+    success: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
     state: States
-    state_code: Ints | None
     action: States
-    episode_group: Ints
-    episode_return: Floats
-    episode_scale: Floats
-    episode_success: NDArray[np.bool_]
-    episode_truncated: NDArray[np.bool_]
     gamma: float
     reward_scale: float
     source: Ints
     expand: Ints
 
-    def step_scale(self) -> Floats:
-        """(S,) discounted sum of absolute rewards: what rounding of G_t is relative to."""
+    @cached_property
+    def step_return(self) -> Floats:
+        """(S,) discounted return from the step on, times the reward scale, G_t."""
+        returns = step_returns(self.reward, self.episode, self.step, self.gamma)
+        return self.reward_scale * returns
+
+    @cached_property
+    def step_return_scale(self) -> Floats:
+        """(S,) the same of absolute rewards: what rounding of G_t is relative to."""
         size = step_returns(np.abs(self.reward), self.episode, self.step, self.gamma)
         return self.reward_scale * size
 
+    @cached_property
+    def state_code(self) -> Ints | None:
+        """(S,) number of each state among the distinct ones, or None."""
+        return state_codes(self.state)
+
+    @cached_property
+    def episode_group(self) -> Ints:
+        """(E,) group of the episode."""
+        return self.group[np.flatnonzero(_changes(self.episode))]
+
+    @cached_property
+    def episode_return(self) -> Floats:
+        """(E,) undiscounted sum of the episode's rewards, R_i."""
+        return self._episode_sum(self.reward)
+
+    @cached_property
+    def episode_scale(self) -> Floats:
+        """(E,) sum of absolute rewards: what rounding of R_i is relative to."""
+        return self._episode_sum(np.abs(self.reward))
+
+    @cached_property
+    def episode_success(self) -> NDArray[np.bool_]:
+        """(E,) whether the environment calls the episode a success."""
+        return self._episode_sum(self.success) > 0
+
+    @cached_property
+    def episode_truncated(self) -> NDArray[np.bool_]:
+        """(E,) whether a limit cut the episode off; never one that was won at the limit."""
+        return (self._episode_sum(self.truncated) > 0) & ~self.episode_success
+
+    def _episode_sum(self, values: NDArray[Any]) -> Floats:
+        return group_sum(values, self.episode, int(self.episode.max(initial=-1)) + 1)
+
     def text(self, row: int) -> str | None:
         """The observation of a row; None where states are vectors or missing."""
-        text = None if isinstance(self.state, np.ndarray) or not self.state else self.state[row]
-        return text
+        if self.state is None or isinstance(self.state, np.ndarray):
+            return None
+        return self.state[row]
 
     def column(self, name: str, values: Any) -> Floats:
         """(S,) one more number per step, that the caller gave in the order of the caller's rows.
@@ -149,55 +181,17 @@ def sort_rows(
     # A flag may sit on any copy of a row, so it is read before copies are dropped.
     step_won, step_cut = (group_sum(one, expand, len(source)) > 0 for one in (won, cut))
     check_success(step_won, episode_of, source)
-    return _arrange(
+    return Rows(
         group=(np.cumsum(_changes(groups)) - 1)[first_of_step],
         episode=episode_of,
         step=steps[source],
         reward=rewards[source],
-        flags=(step_won, step_cut),
+        success=step_won,
+        truncated=step_cut,
         state=_take(states, source),
         action=_take(actions, source),
-        scales=(float(gamma), float(reward_scale)),
-        places=(source, expand),
-    )
-
-
-def _arrange(
-    *,
-    group: Ints,
-    episode: Ints,
-    step: Ints,
-    reward: Floats,
-    flags: tuple[NDArray[np.bool_], NDArray[np.bool_]],
-    state: States,
-    action: States,
-    scales: tuple[float, float],
-    places: tuple[Ints, Ints],
-) -> Rows:
-    """The rows of sorted columns, and what follows from them for the episodes."""
-    count = int(episode[-1]) + 1 if len(episode) else 0
-    episode_group = np.zeros(count, np.int64)
-    episode_group[episode] = group
-    success, truncated = (group_sum(one, episode, count) > 0 for one in flags)
-    gamma, reward_scale = scales
-    source, expand = places
-    return Rows(
-        group=group,
-        episode=episode,
-        step=step,
-        reward=reward,
-        step_return=reward_scale * step_returns(reward, episode, step, gamma),
-        state=state,
-        state_code=state_codes(state),
-        action=action,
-        episode_group=episode_group,
-        episode_return=group_sum(reward, episode, count),
-        episode_scale=group_sum(np.abs(reward), episode, count),
-        episode_success=success,
-        # A won episode ended by itself, also where the limit came at the same step.
-        episode_truncated=truncated & ~success,
-        gamma=gamma,
-        reward_scale=reward_scale,
+        gamma=float(gamma),
+        reward_scale=float(reward_scale),
         source=source,
         expand=expand,
     )

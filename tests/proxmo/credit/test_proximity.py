@@ -78,6 +78,7 @@ def test_more_states_than_can_be_compared_are_refused_with_the_ways_out(monkeypa
         credit.assign("proxmo", **batch, scope="batch")
     with pytest.raises(ConfigError, match="too many to compare"):
         credit.assign("proxmo", **batch | {"state": np.eye(len(batch["step"]))})
+    monkeypatch.setattr(proximity, "LARGE", 10)
     credit.assign("proxmo", **batch, scope="batch", top_k=5)
 
 
