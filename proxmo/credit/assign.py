@@ -40,12 +40,11 @@ class Credit:
     _rows: Rows = field(repr=False)
     _parts: Parts = field(repr=False)
 
-    def explain(self, row: int, methods: Iterable[str] = ()) -> Explanation:
+    def explain(self, row: int) -> Explanation:
         """Why a row got its advantage.
 
         Args:
             row: row of the arrays that were passed.
-            methods: names of methods to compare with; each gives its advantage with its defaults.
 
         Raises:
             IndexError: no such row.
@@ -53,7 +52,7 @@ class Credit:
         rows = len(self._rows.expand)
         if not isinstance(row, (int, np.integer)) or not 0 <= row < rows:
             raise IndexError(f"row is {row!r}; expected one of the {rows} rows, counted from 0")
-        return explain_row(self._rows, self._parts, int(row), tuple(methods))
+        return explain_row(self._rows, self._parts, int(row))
 
 
 def assign(

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.credit.aggregation import softmax_weights
-from proxmo.credit.options import check_options
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.credit.registry import Neighbour, Parts, find_method
+from proxmo.credit.registry import Neighbour, Parts
 from proxmo.credit.rows import Rows
 
 Ints = NDArray[np.int64]
@@ -36,7 +35,6 @@ class Explanation:
         penalty: what the caller subtracted.
         advantage: episode_advantage + omega step_advantage - penalty.
         neighbours: states the baseline came from, the heaviest first.
-        by_method: what other methods with their defaults would have given the step.
     """
 
     row: int
@@ -54,13 +52,10 @@ class Explanation:
     penalty: float
     advantage: float
     neighbours: tuple[Neighbour, ...]
-    by_method: dict[str, float]
 
 
-def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) -> Explanation:
+def explain_row(rows: Rows, parts: Parts, row: int) -> Explanation:
     """Take the advantage of the caller's `row` apart."""
-    for name in methods:
-        check_options(name, find_method(name), {})
     place = int(rows.expand[row])
     episode = rows.episode[place]
     group = rows.episode_group == rows.episode_group[episode]
@@ -82,7 +77,6 @@ def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) ->
         penalty=float(np.broadcast_to(parts.penalty, len(rows.reward))[place]),
         advantage=float(parts.advantage[place]),
         neighbours=tuple(sorted(neighbours, key=lambda one: -one.weight)),
-        by_method={name: float(find_method(name)(rows).advantage[place]) for name in methods},
     )
 
 

@@ -43,6 +43,16 @@ CASES = {
         {"exclude": "episode", "scope": "batch"},
         lambda b: formulas.proxmo(b, exclude="episode", scope="batch"),
     ),
+    "proxmo, batch and self": (
+        "proxmo",
+        {"exclude": "self", "scope": "batch"},
+        lambda b: formulas.proxmo(b, exclude="self", scope="batch"),
+    ),
+    "proxmo, cold": (
+        "proxmo",
+        {"exclude": "episode", "tau": 0.02},
+        lambda b: formulas.proxmo(b, exclude="episode", tau=0.02),
+    ),
     "proxmo, history": ("proxmo", {"history": 0.5}, lambda b: formulas.proxmo(b, history=0.5)),
     "proxmo, hot": ("proxmo", {"tau": 2.0}, lambda b: formulas.proxmo(b, tau=2.0)),
     "proxmo, scaled": (
