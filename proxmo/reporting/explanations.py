@@ -245,6 +245,7 @@ class RecordedIteration:
             "reward": self._recorded("reward"),
             "success": [_won(one) for one in played],
             "state": [one["observation"] for one in self._steps],
+            "truncated": [one["outcome"] == Outcome.TRUNCATED.value for one in played],
             "action": [one["action"] for one in self._steps],
         }
 

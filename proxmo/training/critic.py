@@ -90,6 +90,7 @@ class Critic:
             step=batch.index,
             reward=batch.reward,
             success=batch.success,
+            truncated=batch.truncated,
             state=None,
             value=values,
             whiten=False,

@@ -259,6 +259,8 @@ class Trainer:
             reward=batch.reward,
             success=batch.success,
             state=self._states(batch),
+            truncated=batch.truncated,
+            action=batch.actions,
             **options,
         )
         credited = time.monotonic()

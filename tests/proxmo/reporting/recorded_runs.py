@@ -15,7 +15,7 @@ from proxmo.types import Batch, Episode, Outcome, Step
 PLAYED = [
     (0, Outcome.WON, [("at shelf 1", 0.0), ("at fridge 1", 1.0)]),
     (0, Outcome.ERROR, [("at shelf 1", 0.0)]),
-    (0, Outcome.LOST, [("at shelf 1", -0.1), ("at shelf 1", 0.0), ("at drawer 2", 0.0)]),
+    (0, Outcome.TRUNCATED, [("at shelf 1", -0.1), ("at shelf 1", 0.0), ("at drawer 2", 0.0)]),
     (1, Outcome.WON, [("at shelf 1", 1.0)]),
     (1, Outcome.WON, [("at fridge 1", 1.0)]),
 ]
@@ -55,7 +55,8 @@ def record(path: Path, config: Config, iterations: int = 1) -> Path:
             reward=batch.reward,
             success=batch.success,
             state=batch.states,
-            action=[one.action for one in batch.steps],
+            truncated=batch.truncated,
+            action=batch.actions,
             **options,
         )
         for number in range(1, iterations + 1):

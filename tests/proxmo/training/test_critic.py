@@ -34,7 +34,7 @@ def batch() -> Batch:
     )
     success = np.array([True, True, False, False])
     columns = [np.array(c, dtype=np.int64) for c in ([0] * 4, EPISODE, INDEX)]
-    return Batch(steps, *columns, np.array(REWARD), success)
+    return Batch(steps, *columns, np.array(REWARD), success, np.zeros_like(success))
 
 
 def critic(config: OptimConfig = OPTIM, seed: int = 0) -> Critic:
