@@ -20,8 +20,7 @@ Ints = NDArray[np.int64]
 BLOCK, TILE = 1 << 21, 1024
 # Sums of weights below this may have lost digits; they are formed anew, relative to the largest.
 _TINY = 1e-30
-# Stands for an infinite temperature, at which the similarity of what is left out is still minus
-# infinity and not nan.
+# Stands for an infinite temperature, which would turn the -inf of excluded states into nan.
 _HOTTEST = 1e300
 
 

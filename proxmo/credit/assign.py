@@ -85,7 +85,7 @@ def assign(
         truncated: (S,) whether a limit cut the episode off, on any or all of its rows. Methods
             that use values then expect the value of its last state to go on, not 0.
         action: S actions as text, for methods that compare actions; None for no valid one.
-        penalty: (S,) what is subtracted from the advantage of this step alone, for example for an
+        penalty: (S,) number to subtract from the advantage of this step alone, for example for an
             invalid action. A penalty in `reward` lowers the returns of all earlier steps too.
         reward_scale: what a reward of 1 counts as in the step part. The step part grows with the
             rewards and a z-scored episode part does not: the paper's environments pay 10 for a win.

@@ -37,7 +37,7 @@ def check_values(step: NDArray[Any], reward: NDArray[np.float64]) -> None:
 
 
 def check_flags(name: str, values: NDArray[Any]) -> None:
-    """Raise DataError for what is no flag."""
+    """Raise DataError unless every value is a flag, 0 or 1."""
     _refuse(name, values, (values != 0) & (values != 1), "a flag, 0 or 1")
 
 

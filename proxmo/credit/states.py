@@ -1,4 +1,4 @@
-"""Distinct states: what is embedded and searched once, however often an agent stood there."""
+"""Distinct states: each is embedded and compared once, however often an agent was in it."""
 
 from __future__ import annotations
 

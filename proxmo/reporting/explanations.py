@@ -31,7 +31,7 @@ from proxmo.types import Outcome
 
 # Sums in another order, or by another version of a library, differ by less than this.
 _SAME = 1e-5
-# What a step is called in the record, and in what is said of it.
+# Fields of a recorded step that a StepLine takes over.
 _RECORDED = ("observation", "action", "step_return", "step_advantage", "advantage")
 
 
@@ -214,7 +214,7 @@ class RecordedIteration:
         )
 
     def _recompute(self, config: Config) -> Iterator[str]:
-        """Computes the credit with the run's own method; yields what is not as recorded."""
+        """Compute the credit with the run's own method; yields how it differs from the record."""
         try:
             self.options = credit.credit_options(config.credit)
             lost = "hidden states of the policy" if credit.needs_policy(self.options) else None
