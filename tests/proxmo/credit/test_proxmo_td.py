@@ -158,3 +158,41 @@ def test_the_scale_decides_the_share_of_the_step_part(scale, share):
     for paid in ({"reward": scale * reward}, {"reward": reward, "reward_scale": scale}):
         found = credit.assign("proxmo", **batch, **paid).diagnostics["credit/step_share"]
         assert found == pytest.approx(share, abs=0.005)
+
+
+def corridor_walks(rng, tasks=12, episodes=8, cells=7, gamma=0.95):
+    """Random walks from the middle of a corridor, won at its right end; true advantages beside."""
+    # V of a cell: gamma times the mean of its neighbours, where the right end pays 1 on arrival.
+    inner = np.arange(1, cells - 1)
+    system = np.eye(cells - 2) - gamma / 2 * (np.eye(cells - 2, k=1) + np.eye(cells - 2, k=-1))
+    value = np.zeros(cells)
+    value[inner] = np.linalg.solve(system, 0.5 * (inner == cells - 2))
+    rows, truth = [], []
+    for task in range(tasks):
+        for episode in range(episodes):
+            walk = [cells // 2]
+            while 0 < walk[-1] < cells - 1:
+                walk.append(walk[-1] + int(rng.choice([-1, 1])))
+            for step, (here, there) in enumerate(zip(walk[:-1], walk[1:], strict=True)):
+                reward = float(there == cells - 1)
+                way = "right" if there > here else "left"
+                won = walk[-1] == cells - 1
+                rows.append((task, episode, step, reward, won, f"cell {here}", f"go {way}"))
+                truth.append(reward + gamma * value[there] - value[here])
+    names = ("group", "episode", "step", "reward", "success", "state", "action")
+    batch = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return batch | {"reward": np.array(batch["reward"])}, np.array(truth)
+
+
+def test_credit_of_the_td_family_is_nearer_to_the_truth_where_that_is_known():
+    batch, truth = corridor_walks(np.random.default_rng(0))
+    elsewhere = batch["reward"] == 0  # the winning step is found by anything
+
+    def cosine(method):
+        found = credit.assign(method, **batch).step_advantage[elsewhere]
+        true = truth[elsewhere]
+        return found @ true / np.sqrt((found @ found) * (true @ true))
+
+    found = {method: cosine(method) for method in ("gigpo", "proxmo", *TD)}
+    assert found["proxmo-td"] > max(found["proxmo"], found["gigpo"]) + 0.1, found
+    assert found["proxmo-td-smooth"] > found["proxmo-td-ridge"] > found["proxmo"] + 0.1, found
