@@ -106,6 +106,7 @@ class Batch:
     index: NDArray[np.int64]
     reward: NDArray[np.float64]
     success: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
 
     @classmethod
     def from_episodes(cls, episodes: Sequence[Episode]) -> Batch:
@@ -120,12 +121,20 @@ class Batch:
             index=np.array([step.index for step in steps], dtype=np.int64),
             reward=np.array([step.reward for step in steps], dtype=np.float64),
             success=np.repeat([e.won for e in usable], lengths).astype(bool),
+            truncated=np.repeat([e.outcome is Outcome.TRUNCATED for e in usable], lengths).astype(
+                bool
+            ),
         )
 
     @property
     def states(self) -> list[str]:
         """Raw observation of each row."""
         return [step.observation for step in self.steps]
+
+    @property
+    def actions(self) -> list[str | None]:
+        """Action of each row, None where none could be read."""
+        return [step.action for step in self.steps]
 
     def __len__(self) -> int:
         return len(self.steps)

@@ -6,7 +6,6 @@ policy's own objective trains the policy, and a method without values costs noth
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,11 +19,6 @@ from proxmo.types import Batch
 
 # Width of the head's only hidden layer.
 HIDDEN = 128
-
-
-def needs_values(method: str) -> bool:
-    """Whether a credit method asks for `value`, as `gae` and `ppo` do."""
-    return credit.method_options(method).get("value") is inspect.Parameter.empty
 
 
 class Critic:
@@ -96,6 +90,7 @@ class Critic:
             step=batch.index,
             reward=batch.reward,
             success=batch.success,
+            truncated=batch.truncated,
             state=None,
             value=values,
             whiten=False,

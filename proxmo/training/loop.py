@@ -29,12 +29,12 @@ from proxmo.listener import Listener
 from proxmo.policies.transformers import check_context
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import prune_checkpoints, save_checkpoint
-from proxmo.training.critic import Critic, needs_values
+from proxmo.training.critic import Critic
 from proxmo.training.learner import Learner
 from proxmo.training.metrics import rollout_metrics, time_metrics
 from proxmo.training.models import EMBEDDED, initial_model, load_trained
-from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
-from proxmo.training.request import check_request, credit_options, tasks_of
+from proxmo.training.prompt_embeddings import prompt_embeddings
+from proxmo.training.request import check_request, tasks_of
 from proxmo.training.rollouts import Rollouts
 from proxmo.training.run_directory import RunDirectory
 from proxmo.training.sampler import PROBES, Sampler
@@ -98,7 +98,7 @@ class Trainer:
         self.stopping = False
         # Finds every mistake in the request before anything is written or computed.
         check_request(config)
-        self.credit_options = credit_options(config)
+        self.credit_options = credit.credit_options(config.credit)
         self.pool = EnvPool(config.env)
         self.tasks = tasks_of(config.env, config.env.split)
         self.directory = RunDirectory(out, config, resume=resume, writes=processes.is_main)
@@ -171,7 +171,7 @@ class _Loop:
         )
         self.critic = (
             Critic(self.model, config.optim, pad_id=pad_id, seed=config.seed)
-            if needs_values(config.credit.method)
+            if credit.needs_values(config.credit.method)
             else None
         )
         self.directory.create()
@@ -293,7 +293,7 @@ class _Loop:
             values = self.critic.values(prompts)
             options = {**options, "value": values}
         states: Any = batch.states
-        if needs_policy(options):
+        if credit.needs_policy(options):
             states = prompt_embeddings(
                 self.model,
                 prompts,
@@ -308,6 +308,8 @@ class _Loop:
             reward=batch.reward,
             success=batch.success,
             state=states,
+            truncated=batch.truncated,
+            action=batch.actions,
             **options,
         )
         return assigned, values

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.training.batching import Sample, collate, micro_batches
-
-
-def needs_policy(options: Mapping[str, Any]) -> bool:
-    """Whether options of a credit method compare states by hidden states of the policy."""
-    return "policy" in (options.get("embedding"), options.get("matcher"))
 
 
 def prompt_embeddings(

@@ -7,18 +7,13 @@ the model exists.
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
-
-import numpy as np
 
 import proxmo_envs
-from proxmo import credit
 from proxmo.config import Config, EnvConfig
+from proxmo.credit import credit_options
 from proxmo.errors import UsageError
 from proxmo.policies.engines import find_engine
 from proxmo.rollout.environments import EnvPool
-from proxmo.training.critic import needs_values
-from proxmo.training.prompt_embeddings import needs_policy
 from proxmo_envs import TaskSet
 
 
@@ -31,7 +26,7 @@ def check_request(config: Config) -> None:
         MissingDependencyError: the method needs a package that is not installed.
         ProxmoEnvError: data or split that the environment does not have.
     """
-    credit_options(config)
+    credit_options(config.credit)
     if ":" in config.rollout.engine:
         find_engine(config.rollout.engine)
     with closing(EnvPool(config.env)) as pool:
@@ -49,22 +44,3 @@ def tasks_of(env: EnvConfig, split: str) -> TaskSet:
             "eval.split, or another --data"
         )
     return tasks
-
-
-def credit_options(config: Config) -> dict[str, Any]:
-    """The options of the configured method, tried on two rows so that a mistake shows at once."""
-    options = {"gamma": config.credit.gamma, **config.credit.options}
-    if "omega" in credit.method_options(config.credit.method):
-        options["omega"] = config.credit.omega
-    tried = options | ({"value": np.zeros(2)} if needs_values(config.credit.method) else {})
-    credit.assign(
-        config.credit.method,
-        group=[0, 0],
-        episode=[0, 1],
-        step=[0, 0],
-        reward=np.array([0.0, 1.0]),
-        success=[False, True],
-        state=np.eye(2) if needs_policy(options) else ["one place", "another place"],
-        **tried,
-    )
-    return options

@@ -34,7 +34,11 @@ def test_the_latest_iteration_is_computed_anew_with_the_options_of_the_run(run):
 
 def test_the_neighbours_of_a_step_make_its_baseline_and_are_found_in_the_record(run):
     report = read_iteration(run).explain(2, 1)
-    assert (report.observation, report.action, report.outcome) == ("at shelf 1", "go 1", "lost")
+    assert (report.observation, report.action, report.outcome) == (
+        "at shelf 1",
+        "go 1",
+        "truncated",
+    )
     assert (report.group_size, report.success_rate, report.episode_return) == (2, 0.5, -0.1)
     baseline = sum(one.weight * one.step_return for one in report.neighbours)
     assert report.baseline == pytest.approx(baseline)
