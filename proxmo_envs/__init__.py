@@ -35,14 +35,12 @@ __all__ = [
 gymnasium.register(
     id="ALFWorld-v0",
     entry_point="proxmo_envs.alfworld.env:ALFWorldEnv",
-    vector_entry_point="proxmo_envs.alfworld.vector:ALFWorldVectorEnv",
     # As in the original's configuration.
     max_episode_steps=50,
 )
 gymnasium.register(
     id="WebShop-v0",
     entry_point="proxmo_envs.webshop.env:WebShopEnv",
-    vector_entry_point="proxmo_envs.webshop.vector:WebShopVectorEnv",
     # As in the experiments with the original.
     max_episode_steps=15,
 )

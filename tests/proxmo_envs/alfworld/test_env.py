@@ -401,7 +401,7 @@ def test_threads_and_processes_play_as_one_alone_does() -> None:
 
 
 def test_a_vector_environment_plays_as_its_parts_do() -> None:
-    vector = gymnasium.make_vec("ALFWorld-v0", num_envs=4, vectorization_mode="sync", **TINY)
+    vector = gymnasium.make_vec("ALFWorld-v0", num_envs=4, **TINY)
     singles = [make() for _ in range(4)]
     observations, infos = vector.reset(seed=[1, 2, 3, 4])
     alone = [env.reset(seed=seed) for seed, env in zip((1, 2, 3, 4), singles, strict=True)]
