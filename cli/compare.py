@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import click
 
-from .display import show
-from .failures import debug_option
+from . import options
+from .display import show, show_json
 
 
 @click.command("compare")
 @click.argument("first", metavar="A", type=click.Path(path_type=Path))
 @click.argument("second", metavar="B", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@debug_option
+@options.as_json("Print as JSON.")
+@options.debug
 def command(first: Path, second: Path, as_json: bool) -> None:
     """Compare two evaluations of the same panel: what does B win that A does not?
 
@@ -30,7 +28,6 @@ def command(first: Path, second: Path, as_json: bool) -> None:
 
     comparison = compare(read_evaluation(first), read_evaluation(second))
     if as_json:
-        click.echo(json.dumps(comparison.to_json(), indent=2))
-        return
-    show(comparison_table(comparison, plain=not sys.stdout.isatty()))
-    show(comparison_facts(comparison))
+        show_json(comparison.to_json())
+    else:
+        show(comparison_table(comparison), comparison_facts(comparison))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,42 +10,32 @@ import click
 
 from proxmo.errors import UsageError
 
-from .display import show
-from .failures import debug_option
+from . import options
+from .display import show, show_json
 
 if TYPE_CHECKING:
     from proxmo_envs.alfworld.official import Listing
 
-_CACHE = Path("~/.cache/proxmo/alfworld")
+_CACHE = "~/.cache/proxmo/alfworld"
 
 
 @click.command("alfworld")
-@click.option(
+@options.path(
     "--from",
-    "origin",
+    "Official data directory, its .zip archive, or a .jsonl file.",
+    name="origin",
     metavar="PATH",
-    type=click.Path(exists=True, path_type=Path),
-    help="Official data directory, its .zip archive, or a .jsonl file.",
+    exists=True,
 )
 @click.option("--download", is_flag=True, help="Fetch the public archive, instead of --from.")
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    required=True,
-    help="The packed file, for --data.",
+@options.path(
+    "--out", "The packed file, for --data.", metavar="FILE", directory=False, required=True
 )
-@click.option("--url", metavar="URL", help="Archive to fetch  [that of the original's own tool]")
-@click.option("--sha256", metavar="HEX", help="Checksum it must have  [that of the first download]")
-@click.option(
-    "--cache",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=_CACHE,
-    help=f"Where archives are kept  [{_CACHE}]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-@debug_option
+@options.text("--url", "Archive to fetch  [that of the original's own tool]", metavar="URL")
+@options.text("--sha256", "Checksum it must have  [that of the first download]", metavar="HEX")
+@options.path("--cache", "Where archives are kept", _CACHE, file=False)
+@options.as_json("Print the counts as JSON.")
+@options.debug
 def command(
     origin: Path | None,
     download: bool,
@@ -92,18 +81,17 @@ def _print(listings: dict[str, Listing], out: Path, *, as_json: bool) -> None:
             split: {"games": len(one.ids), "left_out": dict(one.left_out)}
             for split, one in listings.items()
         }
-        result = {"file": str(out), "bytes": out.stat().st_size, "splits": counts}
-        click.echo(json.dumps(result, indent=2))
+        show_json({"file": str(out), "bytes": out.stat().st_size, "splits": counts})
         return
-    from rich.table import Table
+    from proxmo.reporting.tables import table
 
-    table = Table("split", "games", "left out", box=None, pad_edge=False)
-    left_out: Counter[str] = Counter()
-    for split, one in listings.items():
-        reasons = Counter(dict(one.left_out))
-        left_out += reasons
-        table.add_row(split, f"{len(one.ids):,}", f"{reasons.total():,}")
-    show(table)
+    reasons = {split: Counter(dict(one.left_out)) for split, one in listings.items()}
+    rows = (
+        (split, f"{len(one.ids):,}", f"{reasons[split].total():,}")
+        for split, one in listings.items()
+    )
+    show(table(("split", "games", "left out"), rows))
+    left_out = sum(reasons.values(), Counter[str]())
     for reason, number in left_out.most_common():
         show(f"left out {number:,}: {reason}")
     show(f"{out}: {out.stat().st_size:,} bytes")

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 
 import click
 
-from .display import show
-from .failures import debug_option
+from . import options
+from .display import show, show_json
 
 
 @click.command("generate")
-@click.option(
+@options.path(
     "--out",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
+    "Data directory to write into; --data takes it, as the original does.",
+    file=False,
     required=True,
-    help="Data directory to write into; --data takes it, as the original does.",
 )
-@click.option(
-    "--episodes", type=click.IntRange(min=1), metavar="N", default=100, help="Games  [100]"
-)
-@click.option("--split", metavar="S", default="train", help="train, valid_seen, ...  [train]")
-@click.option("--difficulty", metavar="D", default="default", help="Size of rooms  [default]")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="K",
-    help="Draw the games with this seed  [the first N]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
-@debug_option
+@options.count("--episodes", "Games", 100)
+@options.text("--split", "train, valid_seen, ...", "train", metavar="S")
+@options.text("--difficulty", "Size of rooms", "default", metavar="D")
+@options.seed("Draw the games with this seed  [the first N]")
+@options.as_json("Print what was written as JSON.")
+@options.debug
 def command(
     out: Path, episodes: int, split: str, difficulty: str, seed: int | None, as_json: bool
 ) -> None:
@@ -47,7 +38,7 @@ def command(
         types[folder.parent.name.partition("-")[0]] += 1
     if as_json:
         result = {"directory": str(out), "games": types.total(), "task_types": dict(types)}
-        click.echo(json.dumps(result, indent=2))
+        show_json(result)
         return
     show(f"{types.total():,} games in {out / split}")
     for task_type, number in sorted(types.items()):

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import click
 
-from .display import show
-from .failures import debug_option
+from . import options
+from .display import show, show_json
 
 _SAY_EVERY_S = 5.0
 
 
 @click.command("webshop")
-@click.option(
+@options.path(
     "--from",
-    "origin",
+    "Directory of the raw files (items_shuffle.json, ...), or the file of products.",
+    name="origin",
     metavar="PATH",
-    type=click.Path(exists=True, path_type=Path),
+    exists=True,
     required=True,
-    help="Directory of the raw files (items_shuffle.json, ...), or the file of products.",
 )
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The packed catalogue, for --data; must not exist yet.",
-)
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), help="Take only the first N rows  [all]"
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    help="Seed of prices and price limits  [0]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-@debug_option
+@options.path("--out", "The packed catalogue, for --data; must not exist yet.", required=True)
+@options.count("--limit", "Take only the first N rows  [all]")
+@options.seed("Seed of prices and price limits", 0)
+@options.as_json("Print the counts as JSON.")
+@options.debug
 def command(origin: Path, out: Path, limit: int | None, seed: int, as_json: bool) -> None:
     """Pack the raw files of WebShop, its goals and a search index, so that it opens at once."""
     from webshop_server.catalogue import Catalogue
@@ -63,7 +48,7 @@ def command(origin: Path, out: Path, limit: int | None, seed: int, as_json: bool
         "manifest_hash": catalogue.manifest_hash,
     }
     if as_json:
-        click.echo(json.dumps(result, indent=2))
+        show_json(result)
         return
     show(
         f"{out}: {result['products']:,} products, {result['synthetic_goals']:,} synthetic and "

@@ -1,13 +1,15 @@
-"""What a command shows: progress on stderr (a live panel, or plain lines), results on stdout."""
+"""Output of the commands: progress on stderr (a live panel or plain lines), results on stdout."""
 
 from __future__ import annotations
 
 import io
+import json
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -52,19 +54,36 @@ def progress(title: str, *, minutes: float | None = None, keep: bool = True) -> 
         listener.close()
 
 
-def show(result: RenderableType) -> None:
-    """Print a result on stdout; whole lines without colour and padding when it is piped."""
+def show(*results: RenderableType) -> None:
+    """Print results on stdout; a pipe gets whole lines without colour, frames and padding."""
     from rich.console import Console
+    from rich.table import Table
 
     console = Console()
-    if console.is_terminal:
-        console.print(result)
-        return
     text = io.StringIO()
     # Without a terminal rich would break lines at 80 characters.
-    Console(file=text, width=_PIPE_WIDTH).print(result)
+    pipe = Console(file=text, width=_PIPE_WIDTH)
+    for result in results:
+        if console.is_terminal:
+            console.print(result)
+            continue
+        if isinstance(result, Table):
+            result.box, result.pad_edge = None, False
+        pipe.print(result)
     for line in text.getvalue().splitlines():
         click.echo(line.rstrip())
+
+
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> None:
+    """Print a table of cells; the first `words` columns hold words, the others numbers."""
+    from proxmo.reporting.tables import table
+
+    show(table(headings, rows, words=words))
+
+
+def show_json(result: Any) -> None:
+    """Print a result on stdout as JSON; a dataclass becomes an object."""
+    click.echo(json.dumps(result, indent=2, default=asdict))
 
 
 class _ListenerHandler(logging.Handler):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import json
 import os
 import platform
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from .display import show
-from .failures import DONE, FAILED, debug_option
+from . import options
+from .display import show, show_json
+from .failures import DONE, FAILED
 
 if TYPE_CHECKING:
     from proxmo_envs import TaskSet
@@ -34,16 +34,16 @@ class Finding:
 
 
 @click.command("doctor")
-@click.option("--data", metavar="PATH", help="Also look for ALFWorld games there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-@debug_option
+@options.data("Also look for ALFWorld games there.")
+@options.as_json("Print the findings as JSON.")
+@options.debug
 def command(data: str | None, as_json: bool) -> int:
     """Check what is installed and whether it works; exit code 1 when something is missing."""
     findings = [_python(), *_packages(), _faiss(), _torch(), _environment(None)]
     if data is not None:
         findings.append(_environment(data))
     if as_json:
-        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        show_json(findings)
     else:
         _print(findings)
     return DONE if all(finding.ok for finding in findings) else FAILED

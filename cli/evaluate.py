@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,12 @@ import click
 
 from proxmo.errors import DataError, UsageError
 
-from .asking import Asked, player_flags
-from .display import progress, show
-from .failures import DONE, INCOMPLETE, debug_option
+from . import options
+from .display import progress, show, show_json
+from .failures import DONE, INCOMPLETE
+from .player_options import PlayerOptions, player_options
 
 if TYPE_CHECKING:
-    from proxmo.evaluation import Evaluation
     from proxmo.reporting.listener import Listener
 
 
@@ -29,25 +29,18 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 
 
 @click.command("eval")
-@player_flags
-@click.option(
-    "--panel",
-    metavar="P",
-    help="Tasks to play: a name that `proxmo panels` lists, or a panel file.",
+@player_options
+@options.text(
+    "--panel", "Tasks to play: a name that `proxmo panels` lists, or a panel file.", metavar="P"
 )
-@click.option("--env", metavar="ID", help="Environment  [the checkpoint's, else ALFWorld-v0]")
-@click.option(
+@options.env("Environment  [the checkpoint's, else ALFWorld-v0]")
+@options.text(
     "--split",
+    "Split to choose tasks from  [the checkpoint's, else valid_unseen, WebShop test]",
     metavar="S",
-    help="Split to choose tasks from  [the checkpoint's, else valid_unseen, WebShop test]",
 )
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [as in training]")
-@click.option(
-    "--episodes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Tasks to play  [a checkpoint: as in training, else all of the split]",
-)
+@options.data("Where the tasks come from  [as in training]")
+@options.count("--episodes", "Tasks to play  [a checkpoint: as in training, else all of the split]")
 @click.option(
     "--seeds",
     "--seed",
@@ -56,27 +49,16 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
     callback=_seeds,
     help="Seeds of the player's draws; each plays every task  [0]",
 )
-@click.option(
-    "--trials",
-    type=click.IntRange(min=1),
-    metavar="K",
-    default=1,
-    help="Episodes per task and seed, for pass@k  [1]",
-)
-@click.option(
+@options.count("--trials", "Episodes per task and seed, for pass@k", 1, metavar="K")
+@options.count(
     "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Episodes played at the same time; does not change the results  [64, an API 8]",
+    "Episodes played at the same time; does not change the results  [64, an API 8]",
 )
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Keep results and transcripts; the same command continues what was interrupted.",
+@options.path(
+    "--out", "Keep results and transcripts; the same command continues what was interrupted."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@debug_option
+@options.as_json()
+@options.debug
 def command(
     panel: str | None,
     env: str | None,
@@ -84,7 +66,7 @@ def command(
     data: str | None,
     episodes: int | None,
     as_json: bool,
-    **options: Any,
+    **settings: Any,
 ) -> int:
     """Measure the success of a checkpoint, a model, the expert or a random player.
 
@@ -93,47 +75,36 @@ def command(
     those it was trained with. Exit code 3: some episodes ended in an error and are not scored; with
     --out the same command plays them again.
     """
-    asked = Asked.pop(options)
+    player = PlayerOptions.take(settings)
     choice = {"env": env, "split": split, "episodes": episodes}
     given = [f"--{name}" for name, value in choice.items() if value is not None]
     if panel is not None and given:
         raise UsageError(f"--panel says which tasks are played; leave {', '.join(given)} out")
-    with progress(f"proxmo eval · {asked.name}", keep=False) as listener:
+    with progress(f"proxmo eval · {player.name}", keep=False) as listener:
         listener.phase("loading", text=panel or "")
         from proxmo.evaluation import open_panel
 
-        options["listener"] = listener
+        settings["listener"] = listener
         opened = None if panel is None else open_panel(panel, data)
-        with _Kept(options["out"], listener):
-            result = asked.evaluate(opened, {**choice, "data": data}, options)
-    _print(result, as_json=as_json)
+        with _resumable(settings["out"], listener):
+            result = player.evaluate(opened, {**choice, "data": data}, settings)
+    if as_json:
+        show_json(result.to_json())
+    else:
+        from proxmo.reporting.tables import evaluation_facts, evaluation_table
+
+        show(evaluation_table(result), evaluation_facts(result))
     return DONE if result.complete else INCOMPLETE
 
 
-class _Kept:
-    """Says what is left of an evaluation that does not come to its end."""
-
-    def __init__(self, out: Path | None, listener: Listener) -> None:
-        self._out = out
-        self._listener = listener
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None or self._out is None or issubclass(kind, UsageError | DataError):
-            return
-        if (self._out / "results.jsonl").exists():
-            self._listener.message(
-                f"what was played is kept in {self._out}; the same command goes on"
-            )
-
-
-def _print(evaluation: Evaluation, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(evaluation.to_json(), indent=2))
-        return
-    from proxmo.reporting.tables import evaluation_facts, evaluation_table
-
-    show(evaluation_table(evaluation, plain=not sys.stdout.isatty()))
-    show(evaluation_facts(evaluation))
+@contextmanager
+def _resumable(out: Path | None, listener: Listener) -> Iterator[None]:
+    """Say where the results are, and how to continue, when an evaluation is interrupted."""
+    try:
+        yield
+    except (UsageError, DataError):
+        raise
+    except BaseException:
+        if out is not None and (out / "results.jsonl").exists():
+            listener.message(f"what was played is kept in {out}; the same command goes on")
+        raise

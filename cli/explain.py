@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from proxmo.errors import UsageError
 
-from .display import show
-from .failures import DONE, debug_option
+from . import options
+from .display import show, show_json
 
 
 @click.command("explain")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--iteration", type=int, metavar="I", help="Iteration, from 1  [the latest]")
-@click.option("--episode", type=int, metavar="E", help="Episode of the iteration, from 0.")
-@click.option("--step", type=int, metavar="T", help="Step of the episode, from 0.")
-@click.option(
+@options.count("--iteration", "Iteration, from 1  [the latest]", minimum=None, metavar="I")
+@options.count("--episode", "Episode of the iteration, from 0.", minimum=None, metavar="E")
+@options.count("--step", "Step of the episode, from 0.", minimum=None, metavar="T")
+@options.text(
     "--method",
-    "methods",
-    multiple=True,
+    "Compare with this method only (several are possible)  [all]",
+    name="methods",
     metavar="M",
-    help="Compare with this method only (several are possible)  [all]",
+    multiple=True,
 )
-@click.option(
-    "--neighbours",
-    type=click.IntRange(min=0),
-    default=10,
-    metavar="N",
-    help="Neighbours, or steps of the overview, to show  [10]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, all neighbours.")
-@debug_option
+@options.count("--neighbours", "Neighbours, or steps of the overview, to show", 10, minimum=0)
+@options.as_json("Print the result as JSON, all neighbours.")
+@options.debug
 def command(
     run: Path,
     iteration: int | None,
@@ -44,7 +36,7 @@ def command(
     methods: tuple[str, ...],
     neighbours: int,
     as_json: bool,
-) -> int:
+) -> None:
     """Show why the steps of the run in RUN got their advantages.
 
     Without --episode and --step: the iteration at a glance, and which steps are worth a look. With
@@ -61,14 +53,13 @@ def command(
     plain = not sys.stdout.isatty()
     if episode is None or step is None:
         overview = recorded.overview(largest=neighbours)
-        result, tables = asdict(overview), overview_tables(overview, plain=plain)
-    else:
-        report = recorded.explain(episode, step, methods or None)
-        result = asdict(report)
-        tables = step_tables(report, neighbours=neighbours, plain=plain)
+        if as_json:
+            show_json(overview)
+        else:
+            show(*overview_tables(overview, plain=plain))
+        return
+    report = recorded.explain(episode, step, methods or None)
     if as_json:
-        click.echo(json.dumps(result, indent=2, ensure_ascii=False))
-        return DONE
-    for table in tables:
-        show(table)
-    return DONE
+        show_json(report)
+    else:
+        show(*step_tables(report, neighbours=neighbours, plain=plain))

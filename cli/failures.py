@@ -10,12 +10,8 @@ import click
 
 DONE, FAILED, USAGE, INCOMPLETE = range(4)
 
-debug_option = click.option(
-    "--debug", is_flag=True, expose_value=False, help="Show the traceback of an error."
-)
-
-# Class names of errors that mean "what was asked for does not exist", by module. The modules are
-# not imported: an error of theirs can only come when something else has done that.
+# Class names of errors in a request, by module. We do not import the modules here: an error of
+# theirs can only arise after something else has.
 _USAGE_ERRORS = {
     "proxmo.errors": {"UsageError"},
     "proxmo_envs.errors": {"InvalidOptionError", "UnknownTaskError"},

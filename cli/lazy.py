@@ -11,21 +11,45 @@ import click
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-class LazyGroup(click.Group):
+class NearNamesGroup(click.Group):
+    """A group that answers an unknown command with the names of near ones.
+
+    Args:
+        kind: noun for its commands in that error.
+        settings: those of `click.Group`.
+    """
+
+    def __init__(self, *, kind: str = "command", **settings: Any) -> None:
+        super().__init__(**settings)
+        self.kind = kind
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of their definitions."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or propose the ones with a near name."""
+        known = self.list_commands(ctx)
+        if args and args[0] not in known and not args[0].startswith("-"):
+            from proxmo.errors import UnknownNameError
+
+            raise UnknownNameError(self.kind, args[0], known)
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(NearNamesGroup):
     """A group that knows its commands by name and imports only the one that is called.
 
     Args:
         modules: name of the command -> module of this package (it holds `command`), line of help.
-        kind: what an unknown name is called in the error.
-        settings: those of `click.Group`.
+        settings: those of `NearNamesGroup`.
     """
 
-    def __init__(
-        self, *, modules: Mapping[str, tuple[str, str]], kind: str = "command", **settings: Any
-    ) -> None:
+    def __init__(self, *, modules: Mapping[str, tuple[str, str]], **settings: Any) -> None:
         super().__init__(**settings)
         self.modules = modules
-        self.kind = kind
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the help."""
@@ -38,16 +62,6 @@ class LazyGroup(click.Group):
         module = importlib.import_module(f".{self.modules[cmd_name][0]}", __package__)
         command: click.Command = module.command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or propose the ones with a near name."""
-        if args and args[0] not in self.modules and not args[0].startswith("-"):
-            from proxmo.errors import UnknownNameError
-
-            raise UnknownNameError(self.kind, args[0], self.modules)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

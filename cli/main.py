@@ -29,11 +29,11 @@ _COMMANDS = {
     "data": ("data", "Prepare the tasks of an environment."),
     "webshop": ("webshop", "Serve the web shop to browsers and environments."),
     "explain": ("explain", "Show why the steps of a run got their advantages."),
-    "bench": ("bench", "Measure the speed of a part, beside what it replaces."),
+    "bench": ("bench.commands", "Measure the speed of a part, beside what it replaces."),
     "doctor": ("doctor", "Check what is installed and whether it works."),
 }
 
-# Set before torch can be imported; what the user has set already stays.
+# Defaults, to be set before torch is imported; values that the user has set stay.
 _ENVIRONMENT = {
     # Idle OpenMP threads must sleep: with the default (spinning) two busy cores are 5 times slower.
     "OMP_WAIT_POLICY": "PASSIVE",
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave the process with its exit code."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    # What the terminal has no letters for is shown by number, and does not end the program.
+    # Show characters that the terminal cannot encode as escapes, instead of failing.
     for stream, errors in (
         (sys.stdin, "replace"),
         (sys.stdout, "backslashreplace"),
@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=errors)
-    # For methods and environments of one's own, `module:name`: last, so that it hides nothing.
+    # Finds the user's own methods and environments, `module:name`; last, so that it hides nothing.
     sys.path.append(os.getcwd())
     sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 

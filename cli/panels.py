@@ -3,43 +3,36 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
 
 from proxmo.errors import ProxmoError, UsageError
 
-from .display import show
-from .failures import debug_option
+from . import options
+from .display import show, show_json
 
 
 @click.command("panels")
 @click.argument("panel", required=False)
-@click.option("--new", metavar="FILE", type=click.Path(path_type=Path), help="Write a new panel.")
-@click.option("--env", metavar="ID", help="Environment of the new panel  [ALFWorld-v0]")
-@click.option(
+@options.path("--new", "Write a new panel.", metavar="FILE")
+@options.env("Environment of the new panel  [ALFWorld-v0]")
+@options.text(
     "--split",
-    "splits",
+    "Split of the new panel, several for their union  [valid_unseen]",
+    name="splits",
     metavar="S",
     multiple=True,
-    help="Split of the new panel, several for their union  [valid_unseen]",
 )
-@click.option("--data", metavar="PATH", help="Where the tasks come from.")
-@click.option(
-    "--episodes", type=click.IntRange(min=1), metavar="N", help="Tasks of the new panel  [all]"
+@options.data("Where the tasks come from.")
+@options.count("--episodes", "Tasks of the new panel  [all]")
+@options.seed("Seed of the choice  [0]")
+@options.text("--name", "What the new panel is called  [as its file]", metavar="NAME")
+@options.assignments(
+    "Environment of the new panel, for example env.kwargs.difficulty=tiny, env.max_steps=20."
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="K", help="Seed of the choice  [0]")
-@click.option("--name", metavar="NAME", help="What the new panel is called  [as its file]")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="A.B=C",
-    help="Environment of the new panel, for example env.kwargs.difficulty=tiny, env.max_steps=20.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@debug_option
+@options.as_json("Print as JSON.")
+@options.debug
 def command(
     panel: str | None,
     new: Path | None,
@@ -121,7 +114,7 @@ def _write(
 
 def _list(data: str | None, *, as_json: bool) -> None:
     from proxmo.evaluation.panels import BUILT_IN, GENERATED, open_panel
-    from proxmo.reporting.tables import panel_table
+    from proxmo.reporting.tables import table
     from proxmo_envs import ProxmoEnvError
 
     rows: list[tuple[str, str, str, int, str, str]] = []
@@ -140,6 +133,8 @@ def _list(data: str | None, *, as_json: bool) -> None:
         raise problem
     if as_json:
         keys = ("name", "env", "split", "tasks", "hash", "note")
-        click.echo(json.dumps([dict(zip(keys, row, strict=True)) for row in rows], indent=2))
-    else:
-        show(panel_table(rows, plain=not sys.stdout.isatty()))
+        show_json([dict(zip(keys, row, strict=True)) for row in rows])
+        return
+    headings = ("panel", "environment", "split", "tasks", "sha256")
+    cells = ((*words, str(tasks), digest or note) for *words, tasks, digest, note in rows)
+    show(table(headings, cells, words=3))

@@ -13,26 +13,22 @@ import click
 from proxmo.config import EnvConfig
 from proxmo.errors import UsageError
 
-from .failures import debug_option
+from . import options
 
 _LIST, _QUIT = "?", ":quit"
 
 
 @click.command("play")
-@click.option("--env", default="ALFWorld-v0", metavar="ID", help="Environment  [ALFWorld-v0]")
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
-@click.option("--split", default="train", metavar="S", help="Tasks to draw from  [train]")
-@click.option("--task", metavar="TASK_ID", help="The task to play  [one drawn with the seed]")
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", help="Seed of the draw  [random]")
+@options.env(default="ALFWorld-v0")
+@options.data()
+@options.text("--split", "Tasks to draw from", "train", metavar="S")
+@options.text("--task", "The task to play  [one drawn with the seed]", metavar="TASK_ID")
+@options.seed("Seed of the draw  [random]")
 @click.option("--expert", is_flag=True, help="Show the plan, and what the expert would do next.")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="A=B",
-    help="Further argument of the environment, for example difficulty=tiny.",
+@options.assignments(
+    "Further argument of the environment, for example difficulty=tiny.", metavar="A=B"
 )
-@debug_option
+@options.debug
 def command(
     env: str,
     data: str | None,
@@ -66,8 +62,8 @@ def _assignment(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _play(world: Any, seed: int | None, options: dict[str, Any], *, expert: bool) -> None:
-    observation, info = world.reset(seed=seed, options=options)
+def _play(world: Any, seed: int | None, choice: dict[str, Any], *, expert: bool) -> None:
+    observation, info = world.reset(seed=seed, options=choice)
     click.echo(f"{info['task_id']}: {_LIST} lists commands, {_QUIT} leaves", err=True)
     click.echo(observation)
     if expert and hasattr(world.unwrapped, "plan"):

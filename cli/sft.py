@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import asdict
 from datetime import datetime
@@ -14,83 +13,47 @@ import click
 from proxmo.config import Config
 from proxmo.config_loading import load_toml, resolve
 
-from .display import progress, show
-from .failures import debug_option
-from .paths import absolute
-from .ranges import Number
+from . import options
+from .display import progress, show, show_json
 
 if TYPE_CHECKING:
     from proxmo.training.imitation import Imitated
 
 
 @click.command("sft")
-@click.option("--env", metavar="ID", help="Environment  [ALFWorld-v0, or that of --from]")
-@click.option(
-    "--model", metavar="M", help="Directory or hub id of a model; tiny: the embedded one  [tiny]"
+@options.env("Environment  [ALFWorld-v0, or that of --from]")
+@options.text(
+    "--model", "Directory or hub id of a model; tiny: the embedded one  [tiny]", metavar="M"
 )
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
-@click.option(
+@options.data()
+@options.path(
     "--from",
-    "source",
+    "Recorded episodes: a run, the --out of an evaluation, a file  [the expert plays]",
+    name="source",
     metavar="RUN|FILE",
-    type=click.Path(exists=True, path_type=Path),
-    help="Recorded episodes: a run, the --out of an evaluation, a file  [the expert plays]",
+    exists=True,
 )
-@click.option(
-    "--episodes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Episodes to imitate  [1000, or all that are recorded]",
-)
+@options.count("--episodes", "Episodes to imitate  [1000, or all that are recorded]")
 @click.option("--lost", is_flag=True, help="Imitate recorded episodes that were not won, too.")
-@click.option(
+@options.number(
     "--noise",
-    type=Number(0, 1),
-    default=0.1,
+    "Share of steps at which chance acts for the expert",
+    0.1,
+    minimum=0,
+    maximum=1,
     metavar="P",
-    help="Share of steps at which chance acts for the expert  [0.1]",
 )
-@click.option(
-    "--epochs",
-    type=Number(min=0, min_open=True),
-    default=1.0,
-    metavar="N",
-    help="Passes over the steps  [1]",
-)
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    default=32,
-    metavar="N",
-    help="Steps in an optimiser step  [32]",
-)
-@click.option(
-    "--lr",
-    type=Number(min=0, min_open=True),
-    metavar="LR",
-    help="Learning rate  [1e-5; adapters 1e-4; tiny 1e-3]",
-)
+@options.number("--epochs", "Passes over the steps", 1.0, above=0)
+@options.count("--batch-size", "Steps in an optimiser step", 32)
+@options.number("--lr", "Learning rate  [1e-5; adapters 1e-4; tiny 1e-3]", above=0, metavar="LR")
 @click.option("--evaluate", is_flag=True, help="Measure success before and after.")
-@click.option(
-    "--preset", "presets", multiple=True, metavar="P", help="Preset by name or TOML file."
-)
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="A.B=C",
-    help="Set any key of the configuration, for example prompt.style=terse.",
-)
-@click.option("--seed", type=int, metavar="N", help="Seed of every random draw  [0]")
-@click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]")
-@click.option(
-    "--out",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Directory of the checkpoint, new or empty  [runs/<env>-sft-<seed>-<time>]",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@debug_option
+@options.presets()
+@options.assignments("Set any key of the configuration, for example prompt.style=terse.")
+@options.seed("Seed of every random draw  [0]", minimum=None)
+@options.device()
+@options.path("--out", "Directory of the checkpoint, new or empty  [runs/<env>-sft-<seed>-<time>]")
+@options.as_json()
+@options.debug
 def command(
     env: str | None,
     model: str | None,
@@ -111,8 +74,8 @@ def command(
     """
     flags = {
         "env.id": env,
-        "env.data": absolute(data),
-        "model.name": absolute(model),
+        "env.data": options.absolute(data),
+        "model.name": options.absolute(model),
         "model.device": device,
         "seed": seed,
     }
@@ -132,7 +95,7 @@ def _config(
     flags: dict[str, Any],
     assignments: tuple[str, ...],
 ) -> Config:
-    """The configuration; world, prompt and model of a recorded run lie under what is asked for."""
+    """Resolve the configuration, over the environment, prompt and model of a recorded run."""
     if source is not None and (source / "config.toml").is_file():
         return resolve(presets, flags, assignments, base=load_toml(source / "config.toml"))
     if source is not None and source.is_dir():
@@ -156,7 +119,7 @@ def _print(result: Imitated, *, as_json: bool) -> None:
             for name, one in (("before", result.before), ("after", result.after))
         }
         facts = {k: v for k, v in asdict(result).items() if k not in evaluations}
-        click.echo(json.dumps({**facts, "path": str(result.path), **evaluations}, indent=2))
+        show_json({**facts, "path": str(result.path), **evaluations})
         return
     from proxmo.reporting.tables import imitation_table
 

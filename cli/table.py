@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import sys
 from pathlib import Path
 
 import click
 
 from proxmo.errors import UsageError
 
-from .display import show
-from .failures import debug_option
+from . import options
+from .display import show, show_json
 
 
 @click.command("table")
 @click.argument("runs", metavar="RUN...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "latex"]),
-    default="text",
-    help="How to write it  [text]",
-)
+@options.choice("--format", "How to write it", ("text", "markdown", "latex"), name="form")
 @click.option("--published", is_flag=True, help="Add the figures of arXiv 2602.19225.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-@debug_option
+@options.as_json("Print as JSON.")
+@options.debug
 def command(runs: tuple[Path, ...], form: str, published: bool, as_json: bool) -> None:
     """Set the results of RUNs side by side: success by task type, scores, difference to GRPO.
 
@@ -40,10 +31,10 @@ def command(runs: tuple[Path, ...], form: str, published: bool, as_json: bool) -
 
     rows = measured_rows(runs) + (published_rows() if published else [])
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+        show_json(rows)
     elif form in FORMATS:
         click.echo(FORMATS[form](rows), nl=False)
     else:
-        show(paper_text(rows, plain=not sys.stdout.isatty()))
+        show(paper_text(rows))
         for note in notes(rows):
             click.echo(note)

@@ -1,8 +1,7 @@
-"""`proxmo train`: resolve the configuration, run the trainer, say what came out."""
+"""`proxmo train`: resolve the configuration, run the trainer, print its result."""
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from contextlib import ExitStack
@@ -19,17 +18,16 @@ from proxmo.config_loading import differing_keys, dump_toml, load_toml, resolve
 from proxmo.errors import UsageError
 from proxmo.reporting.listener import Listener
 
-from .display import progress, show
-from .failures import DONE, INCOMPLETE, debug_option
-from .paths import absolute
-from .ranges import Number
+from . import options
+from .display import progress, show, show_json
+from .failures import DONE, INCOMPLETE
 from .stopping import STOPPING, GracefulStop
 
 if TYPE_CHECKING:
     from proxmo.training.loop import Run
 
-# What may differ when a run is continued: how long it lasts, what fits the machine it goes on with,
-# and what is measured and kept; never what is learnt from, and how.
+# Keys that may change when a run is resumed: its length, what fits the machine, measurements and
+# checkpoints. Keys that change what is learnt, and how, may not.
 _CHANGEABLE = (
     "optim.iterations",
     "optim.micro_batch_tokens",
@@ -46,63 +44,39 @@ _CHANGEABLE = (
 
 
 @click.command("train")
-@click.option("--env", metavar="ID", help="Gymnasium id of the environment  [ALFWorld-v0]")
-@click.option(
+@options.env("Gymnasium id of the environment  [ALFWorld-v0]")
+@options.text(
     "--model",
+    "Directory or Hugging Face id of a causal language model; tiny: the embedded one  [tiny]",
     metavar="M",
-    help="Directory or Hugging Face id of a causal language model; tiny: the embedded one  [tiny]",
 )
-@click.option(
-    "--method", metavar="NAME", help="Credit assignment: proxmo, gigpo, grpo, ...  [proxmo]"
-)
-@click.option(
-    "--preset",
-    "presets",
-    multiple=True,
-    metavar="P",
-    help="Preset by name or TOML file; several are layered, later ones win.",
-)
-@click.option("--data", metavar="PATH", help="Where the tasks come from  [the environment's own]")
-@click.option(
-    "--set",
-    "assignments",
-    multiple=True,
-    metavar="A.B=C",
-    help="Set any key of the configuration, for example optim.lr=1e-5.",
-)
-@click.option(
+@options.text("--method", "Credit assignment: proxmo, gigpo, grpo, ...  [proxmo]", metavar="NAME")
+@options.presets("Preset by name or TOML file; several are layered, later ones win.")
+@options.data()
+@options.assignments("Set any key of the configuration, for example optim.lr=1e-5.")
+@options.path(
     "--out",
+    "Run directory, new or empty  [runs/<env>-<method>-<seed>-<time>]",
     metavar="RUN",
-    type=click.Path(path_type=Path),
-    help="Run directory, new or empty  [runs/<env>-<method>-<seed>-<time>]",
 )
-@click.option(
-    "--resume", metavar="RUN", type=click.Path(path_type=Path), help="Continue the run in RUN."
-)
-@click.option("--iterations", type=int, metavar="N", help="Training iterations.")
-@click.option(
-    "--minutes",
-    type=Number(min=0, min_open=True),
-    metavar="M",
-    help="Save and stop after so many minutes.",
-)
-@click.option("--seed", type=int, metavar="N", help="Seed of every random draw  [0]")
-@click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]")
-@click.option(
+@options.path("--resume", "Continue the run in RUN.", metavar="RUN")
+@options.count("--iterations", "Training iterations.", minimum=None)
+@options.number("--minutes", "Save and stop after so many minutes.", above=0, metavar="M")
+@options.seed("Seed of every random draw  [0]", minimum=None)
+@options.device()
+@options.count(
     "--nproc",
-    "processes",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Processes that share the work, each with a GPU if there are any  [1]",
+    "Processes that share the work, each with a GPU if there are any",
+    1,
+    name="processes",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Print the resolved configuration and what it needs (memory, tokens), touch nothing.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-@debug_option
+@options.as_json()
+@options.debug
 def command(
     presets: tuple[str, ...],
     assignments: tuple[str, ...],
@@ -140,14 +114,14 @@ def command(
         raise
     if leads:
         _print(run, as_json=as_json)
-    # A time budget that is used up is what was asked for; a Ctrl-C is not.
+    # A run that used up its --minutes did as requested; one that was stopped by Ctrl-C did not.
     return INCOMPLETE if stopped and not run.finished else DONE
 
 
 def _print_plan(config: Config, processes: int) -> None:
-    """Print the configuration and, as comments, what it needs; raise for what no run could be."""
+    """Print the configuration and its needs as comments; raise for one that cannot run."""
     named = differing_keys(resolve(), config)
-    # What is built in exists; to find that out would cost the imports of numpy and gymnasium.
+    # Defaults need no check, which would import numpy and gymnasium.
     checked = any(key.startswith(("env.", "eval.split", "credit.")) for key in named)
     if checked:
         from proxmo.training.request import check_request
@@ -160,11 +134,11 @@ def _print_plan(config: Config, processes: int) -> None:
 
 
 def _keys(flags: dict[str, Any]) -> dict[str, Any]:
-    """Name the configuration keys the flags stand for."""
+    """Return the configuration keys that the flags stand for."""
     return {
         "env.id": flags["env"],
-        "env.data": absolute(flags["data"]),
-        "model.name": absolute(flags["model"]),
+        "env.data": options.absolute(flags["data"]),
+        "model.name": options.absolute(flags["model"]),
         "model.device": flags["device"],
         "credit.method": flags["method"],
         "optim.iterations": flags["iterations"],
@@ -175,7 +149,7 @@ def _keys(flags: dict[str, Any]) -> dict[str, Any]:
 def _resumed(
     path: Path, presets: tuple[str, ...], keys: dict[str, Any], assignments: tuple[str, ...]
 ) -> Config:
-    """Lay what was asked for over the saved configuration, as far as a run can change."""
+    """Lay the requested settings over the saved configuration, as far as a run can change."""
     saved_at = path / "config.toml"
     if not saved_at.is_file():
         raise UsageError(f"{path} is not a run directory: it has no config.toml")
@@ -219,7 +193,7 @@ def _train(
     minutes: float | None,
     signals: tuple[int, ...] = STOPPING,
 ) -> tuple[Run, bool]:
-    """Run the trainer; returns the run and whether a signal asked for its end."""
+    """Run the trainer; return the run and whether a signal asked it to stop."""
     from proxmo.training.distributed import joined
 
     title = f"proxmo · {config.env.id} · {config.model.name} · {config.credit.method}"
@@ -230,7 +204,7 @@ def _train(
         listener.phase("loading libraries")
         from proxmo.training.loop import Trainer
 
-        path = world.told(path)  # it may have been named after the time
+        path = world.told(path)  # the default name has the time in it
         trainer = Trainer(
             config, out=path, resume=resume, listener=listener, minutes=minutes, world=world
         )
@@ -242,7 +216,7 @@ def _train(
 def _train_together(
     number: int, config: Config, path: Path, *, resume: bool, minutes: float | None
 ) -> tuple[Run, bool]:
-    """Run the trainer in several processes, as torchrun would; returns what the first one does."""
+    """Run the trainer in several processes, as torchrun would; return the result of the first."""
     from proxmo.training.distributed import check_devices
     from proxmo.training.launcher import Processes
 
@@ -278,7 +252,7 @@ def _print(run: Run, *, as_json: bool) -> None:
             "before": run.before.to_json() if run.before else None,
             "after": run.after.to_json() if run.after else None,
         }
-        click.echo(json.dumps(summary, indent=2))
+        show_json(summary)
         return
     from proxmo.reporting.tables import training_table
 

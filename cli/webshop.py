@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from .failures import debug_option
+from . import options
 from .lazy import CONTEXT
-from .ranges import Number
 
 _NEEDED = ("flask", "prometheus_client", "waitress")
 
@@ -21,63 +20,30 @@ def command() -> None:
 
 
 @command.command("serve")
-@click.option("--host", default="127.0.0.1", metavar="ADDR", help="Address  [127.0.0.1]")
-@click.option(
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=3000,
-    metavar="N",
-    help="Port; 0 takes a free one  [3000]",
-)
-@click.option(
-    "--data",
-    metavar="PATH",
-    help="Raw files of the original, or what `proxmo data webshop` packed  [bundled]",
-)
-@click.option("--difficulty", default="default", metavar="D", help="Of the bundled data  [default]")
-@click.option(
-    "--profile",
-    type=click.Choice(["clean", "original"]),
-    default="clean",
-    help="Rules of the game, see docs/webshop.md  [clean]",
-)
-@click.option(
-    "--goals",
-    type=click.Choice(["synthetic", "human"]),
-    default="synthetic",
-    help="Who wrote the instructions  [synthetic]",
-)
-@click.option(
+@options.text("--host", "Address", "127.0.0.1", metavar="ADDR")
+@options.count("--port", "Port; 0 takes a free one", 3000, type=click.IntRange(0, 65535))
+@options.data("Raw files of the original, or what `proxmo data webshop` packed  [bundled]")
+@options.text("--difficulty", "Of the bundled data", "default", metavar="D")
+@options.choice("--profile", "Rules of the game, see docs/webshop.md", ("clean", "original"))
+@options.choice("--goals", "Who wrote the instructions", ("synthetic", "human"))
+@options.text(
     "--title-nouns",
+    "Nouns that a tagger found in the titles, for rewards exactly as with spaCy.",
     metavar="FILE",
-    help="Nouns that a tagger found in the titles, for rewards exactly as with spaCy.",
 )
 @click.option("--attributes", "show_attributes", is_flag=True, help="Show products' attributes.")
-@click.option(
-    "--workers", type=click.IntRange(min=1), default=1, metavar="N", help="Processes  [1]"
-)
-@click.option(
-    "--sessions",
-    type=click.IntRange(min=1),
-    default=1000,
-    metavar="N",
-    help="The most open at a time; one more is answered with 429  [1000]",
-)
-@click.option(
+@options.count("--workers", "Processes", 1)
+@options.count("--sessions", "The most open at a time; one more is answered with 429", 1000)
+@options.number(
     "--idle",
-    "idle_s",
-    type=Number(min=0, min_open=True),
-    default=1800.0,
+    "Seconds without a request after which a session is gone",
+    1800.0,
+    name="idle_s",
+    above=0,
     metavar="S",
-    help="Seconds without a request after which a session is gone  [1800]",
 )
-@click.option(
-    "--log",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write what shoppers do, a file of JSON lines for each session.",
-)
-@debug_option
+@options.path("--log", "Write what shoppers do, a file of JSON lines for each session.", file=False)
+@options.debug
 def serve(
     host: str,
     port: int,

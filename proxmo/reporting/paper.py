@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rich import box
 from rich.table import Table
-from rich.text import Text
 
 from proxmo.evaluation.paper_table import DIFFERENCES, Row, columns, notes
+from proxmo.reporting.tables import table
 
 _ESCAPES = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$"}
 
 
-def paper_text(rows: Sequence[Row], *, plain: bool) -> Table:
+def paper_text(rows: Sequence[Row]) -> Table:
     """Lay the rows out for a terminal."""
-    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
-    head, body = _grid(rows)
-    for place, heading in enumerate(head):
-        table.add_column(heading, justify="left" if place < 2 else "right")
-    for cells in body:
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+    return table(*_grid(rows), words=2)
 
 
 def paper_markdown(rows: Sequence[Row]) -> str:

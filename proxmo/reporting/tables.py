@@ -1,8 +1,8 @@
-"""Results as tables: rich ones on a terminal, aligned columns without lines elsewhere."""
+"""Results as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -21,29 +21,38 @@ if TYPE_CHECKING:
 _CAUSES = 5
 
 
-def evaluation_table(evaluation: Evaluation, *, plain: bool) -> Table:
+def table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    words: int = 1,
+    total: Sequence[str] | None = None,
+) -> Table:
+    """Lay out rows of cells: the first columns hold words, the others numbers.
+
+    Args:
+        headings: of the columns.
+        rows: cells as they are shown; brackets in them are no markup.
+        words: how many columns are aligned to the left.
+        total: a last row, set apart.
+    """
+    result = Table(box=box.ROUNDED)
+    for place, heading in enumerate(headings):
+        left = place < words
+        result.add_column(heading, justify="left" if left else "right", overflow="fold")
+    for cells in rows:
+        result.add_row(*map(Text, cells))
+    if total is not None:
+        result.add_section()
+        result.add_row(*map(Text, total), style="bold")
+    return result
+
+
+def evaluation_table(evaluation: Evaluation) -> Table:
     """List the success by task type and in total, each with its 95 % interval."""
-    table = Table(box=None if plain else box.ROUNDED, show_footer=False, pad_edge=not plain)
-    table.add_column("task type")
-    for heading in ("episodes", "wins", "success", "95 % interval"):
-        table.add_column(heading, justify="right")
-    for name, result in evaluation.by_task_type.items():
-        table.add_row(Text(name), *_cells(result))
-    table.add_section()
-    table.add_row("all", *_cells(evaluation), style="" if plain else "bold")
-    return table
-
-
-def panel_table(rows: Iterable[tuple[str, str, str, int, str, str]], *, plain: bool) -> Table:
-    """List panels: name, environment, split, number of tasks, hash or what it needs."""
-    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
-    for heading in ("panel", "environment", "split"):
-        table.add_column(heading)
-    table.add_column("tasks", justify="right")
-    table.add_column("sha256", overflow="fold")
-    for name, env, split, tasks, digest, note in rows:
-        table.add_row(name, env, split, str(tasks), digest or note)
-    return table
+    headings = ("task type", "episodes", "wins", "success", "95 % interval")
+    rows = ((name, *_cells(one)) for name, one in evaluation.by_task_type.items())
+    return table(headings, rows, total=("all", *_cells(evaluation)))
 
 
 def evaluation_facts(evaluation: Evaluation) -> Table:
@@ -81,20 +90,14 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
         commonest = list(evaluation.error_causes.items())[:_CAUSES]
         causes = "; ".join(f"{cause} ({n})" for cause, n in commonest)
         facts["not scored"] = f"{evaluation.errors} episodes ended in an error: {causes}"
-    return _facts(facts)
+    return facts_table(facts)
 
 
-def comparison_table(comparison: Comparison, *, plain: bool) -> Table:
+def comparison_table(comparison: Comparison) -> Table:
     """List both success rates and their difference by task type and in total."""
-    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
-    table.add_column("task type")
-    for heading in ("tasks", "A", "B", "B - A", "95 % interval"):
-        table.add_column(heading, justify="right")
-    for name, one in comparison.by_task_type.items():
-        table.add_row(Text(name), *_difference_cells(one))
-    table.add_section()
-    table.add_row("all", *_difference_cells(comparison.success), style="" if plain else "bold")
-    return table
+    headings = ("task type", "tasks", "A", "B", "B - A", "95 % interval")
+    rows = ((name, *_difference_cells(one)) for name, one in comparison.by_task_type.items())
+    return table(headings, rows, total=("all", *_difference_cells(comparison.success)))
 
 
 def comparison_facts(comparison: Comparison) -> Table:
@@ -117,7 +120,7 @@ def comparison_facts(comparison: Comparison) -> Table:
         facts["only B won"] = f"{comparison.only_second} tasks more often than A"
     if comparison.left_out:
         facts["left out"] = f"{comparison.left_out} tasks that one side could not score"
-    return _facts(facts)
+    return facts_table(facts)
 
 
 def training_table(run: Run) -> Table:
@@ -126,7 +129,7 @@ def training_table(run: Run) -> Table:
         "run": str(run.path),
         "iterations": f"{run.iterations_done}, {'done' if run.finished else 'stopped'}",
     }
-    return _facts({**facts, **_successes(run), "checkpoint": str(run.checkpoint)})
+    return facts_table({**facts, **_successes(run), "checkpoint": str(run.checkpoint)})
 
 
 def imitation_table(result: Imitated) -> Table:
@@ -135,10 +138,10 @@ def imitation_table(result: Imitated) -> Table:
     facts = {
         "imitated": f"{count(result.episodes)} episodes, {count(result.samples)} steps{left_out}, "
         f"{count(result.tokens)} tokens",
-        "loss": f"{result.first_loss:.3f} to {result.last_loss:.3f} nats per reply token "
+        "loss": f"{result.first_loss:.3f} to {result.last_loss:.3f} nats per response token "
         f"in {count(result.optimizer_steps)} optimiser steps",
     }
-    return _facts({**facts, **_successes(result), "checkpoint": str(result.path)})
+    return facts_table({**facts, **_successes(result), "checkpoint": str(result.path)})
 
 
 def _successes(result: Run | Imitated) -> dict[str, str]:
@@ -167,12 +170,13 @@ def _difference_cells(one: Difference) -> tuple[str, ...]:
     return str(one.tasks), percent(one.first), percent(one.second), change, bounds
 
 
-def _facts(facts: dict[str, str]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(min_width=15)
+def facts_table(facts: Mapping[str, str]) -> Table:
+    """Lay out names and what is known of them."""
+    result = Table.grid(padding=(0, 2))
+    result.add_column(min_width=15)
     # Paths are copied from here: they are folded, never cut.
-    table.add_column(overflow="fold")
+    result.add_column(overflow="fold")
     for name, text in facts.items():
         # Text, not str: brackets in a path are no markup.
-        table.add_row(name, Text(text))
-    return table
+        result.add_row(name, Text(text))
+    return result

@@ -105,6 +105,7 @@ def test_the_version_is_that_of_the_package(proxmo):
     ("arguments", "part"),
     [
         (["trian"], "unknown command 'trian'; did you mean train?"),
+        (["bench", "credt"], "unknown benchmark 'credt'; did you mean credit?"),
         (["train", "--modl", "x"], "--model"),
         (["train", "--seed", "x"], "'x' is not a valid integer"),
         (["train", "stray"], "stray"),

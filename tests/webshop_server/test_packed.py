@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.webshop_server.rows import row, wish, write
+from tests.webshop_server.synthetic import write_raw
 from webshop_server import packed as packing
-from webshop_server.bench import synthetic_documents, write_raw
 from webshop_server.catalogue import Catalogue, open_shop_data
 from webshop_server.errors import CatalogueError, ShopError, UnknownProductError
 from webshop_server.goals import Goals, Kind
@@ -169,6 +169,3 @@ def test_made_up_files_have_what_costs_time(raw: Path):
     assert 400 < sum(bool(product.options) for product in catalogue) < 700
     lengths = [len(document.split()) for document in catalogue.documents()]
     assert 30 < np.mean(lengths) < 60
-    documents = list(synthetic_documents(1100))
-    assert len(documents) == 1100
-    assert all(map(str.startswith, catalogue.documents(), map(str.lower, documents[:1])))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from proxmo_envs.bench import measure, subject
 from proxmo_envs.webshop.env import WebShopEnv
 from tests.webshop_server.recorded import data, transcripts
 
@@ -45,10 +44,3 @@ def test_the_bundled_shop_opens_in_150_megabytes(repository: Path) -> None:
     command = [sys.executable, "-c", BUNDLED]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert float(done.stdout) < 150
-
-
-def test_the_bundled_catalogues_are_measured_by_name(tmp_path: Path) -> None:
-    sizes = subject("WebShop-v0").sizes(tmp_path)
-    assert {"tiny", "small", "default"} <= set(sizes)
-    speed = measure("WebShop-v0", "small", sizes["small"], steps=200)
-    assert speed.steps_per_second > 0 and speed.actions > 2

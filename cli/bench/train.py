@@ -1,18 +1,14 @@
-"""How fast training is beside TRL's, what its rollout does not waste, whether its memory grows.
+"""How fast training is beside TRL's, what its rollout saves, and whether its memory grows.
 
-    from proxmo.training.bench import beside_trl, rollout_efficiency, memory_growth
-
-Both trainers get the same model, prompts, batch and limits: a world of one step whose observations
-are moments of an expert's games. Useful tokens are those of prompts and of replies up to their end;
-seconds are those of the process's CPU time, which other work on the machine does not lengthen.
+Both trainers get the same model, prompts, batch and limits: an environment of one step whose
+observations are moments of an expert's games. Useful tokens are those of prompts and of responses
+up to their end. Rates are per second of CPU time, which other work on the machine hardly changes.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -29,24 +25,29 @@ from proxmo.agents.base import Decision, Situation
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.prompts import PromptBuilder, View
 from proxmo.config import CheckpointConfig, Config, CreditConfig, EnvConfig, EvalConfig
-from proxmo.errors import UsageError
 from proxmo.policies.transformers import TransformersPolicy, load_model
 from proxmo.reporting.listener import Listener
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
-from proxmo.training import bench_trl
-from proxmo.training.tiny import Demonstration, TinyConfig, record_demonstrations
-from proxmo.types import Episode
+from proxmo.training.models import EMBEDDED
+from proxmo.training.tiny import (
+    Demonstration,
+    TinyConfig,
+    record_demonstrations,
+    tiny_model_path,
+)
 from proxmo_envs import TaskSet, TextSpace
 
-WORLD = "proxmo.training.bench:Moments-v0"
-# Iterations before the memory is first looked at: by then caches are full.
+from . import trl_trainer
+from .processes import resident_bytes, run_script
+
+# Iterations before the memory is first measured: by then caches are full.
 WARM_ITERATIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What a trainer did in the iterations after the first: useful tokens, and seconds for them."""
+    """Useful tokens of a trainer in the iterations after the first, and the seconds it took."""
 
     trainer: str
     tokens: int
@@ -61,12 +62,9 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Two trainers in turn, a few times: the run of median rate of each, all ratios of rates.
+    """Two trainers in turn: the run of median rate of each, and ours over theirs for each pair.
 
-    Attributes:
-        ours: proxmo's.
-        theirs: TRL's; None where only ours was measured.
-        ratios: ours over theirs, of each pair of runs.
+    `theirs` is None and `ratios` is empty where only ours was measured.
     """
 
     ours: Throughput
@@ -76,7 +74,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """The same episodes played by a loop: tokens it generated, of which `useful` are in them."""
+    """How a loop played the episodes: tokens it generated, of which `useful` are in them."""
 
     loop: str
     episodes: int
@@ -96,40 +94,39 @@ class Growth:
 
 
 class MomentsEnv(gymnasium.Env[str, str]):
-    """A world of one step: a moment of a game, won by what the expert did there."""
+    """An environment of one step: a moment of a game, won by the expert's action."""
 
     moments: Mapping[str, Demonstration] = {}
 
     def __init__(self, split: str = "train", data: str | None = None) -> None:
         self.observation_space = TextSpace()
         self.action_space = TextSpace()
-        self._at: Demonstration | None = None
+        self._moment: Demonstration | None = None
 
     @classmethod
     def task_set(cls, split: str = "train", data: str | None = None, **_: Any) -> TaskSet:
-        """The moments."""
+        """Return the moments."""
         return TaskSet("Moments-v0", split, list(cls.moments), content_hash=str)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Shows the moment that the option `task_id` names."""
+        """Show the moment that the option `task_id` names."""
         super().reset(seed=seed)
-        self._at = self.moments[(options or {})["task_id"]]
-        return self._at.view.observation, self._info(False)
+        self._moment = self.moments[(options or {})["task_id"]]
+        return self._moment.view.observation, self._info(self._moment, False)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Ends the episode; pays 1 for the expert's action."""
-        assert self._at is not None
-        won = action == self._at.action
-        return "", float(won), True, False, self._info(won)
+        """End the episode; pay 1 for the expert's action."""
+        assert self._moment is not None
+        won = action == self._moment.action
+        return "", float(won), True, False, self._info(self._moment, won)
 
-    def _info(self, won: bool) -> dict[str, Any]:
-        assert self._at is not None
+    def _info(self, moment: Demonstration, won: bool) -> dict[str, Any]:
         return {
-            "task": self._at.view.task,
+            "task": moment.view.task,
             "task_type": "moment",
-            "admissible_actions": list(self._at.view.admissible),
+            "admissible_actions": list(moment.view.admissible),
             "won": won,
             "score": float(won),
         }
@@ -139,7 +136,7 @@ gymnasium.register(id="Moments-v0", entry_point=f"{__name__}:MomentsEnv")
 
 
 class _Clock(Listener):
-    """Remembers when each iteration ended, and the memory then."""
+    """Notes the wall time, CPU time and memory at the end of each iteration."""
 
     def __init__(self) -> None:
         self.ends: list[tuple[float, float]] = []
@@ -147,20 +144,28 @@ class _Clock(Listener):
 
     def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
         self.ends.append((time.perf_counter(), time.process_time()))
-        self.memory.append(_resident_bytes())
+        self.memory.append(resident_bytes())
+
+
+def with_model_directory(config: Config, listener: Listener) -> Config:
+    """Return the configuration with the embedded model's directory in place of its name."""
+    if config.model.name != EMBEDDED:
+        return config
+    path = tiny_model_path(config.env, config.prompt, TinyConfig(), listener.phase)
+    return replace(config, model=replace(config.model, name=str(path)))
 
 
 def beside_trl(
     config: Config, python: str | None, *, repeats: int = 3, listener: Listener | None = None
 ) -> Beside:
-    """Trains on single moments with our loop and, in another process, with TRL's GRPOTrainer.
+    """Train on single moments with our loop and, in another process, with TRL's GRPOTrainer.
 
     Args:
-        config: model (a directory), prompt, sampling, tasks, group size and iterations; the world
-            is that of the moments.
+        config: model (a directory), prompt, sampling, tasks, group size and iterations; the
+            environment is that of the moments.
         python: interpreter that has TRL; None measures ours alone.
         repeats: runs of each, in turn.
-        listener: told about the progress.
+        listener: receives the progress.
 
     Raises:
         UsageError: that interpreter cannot train.
@@ -186,14 +191,14 @@ def _median(runs: list[Throughput]) -> Throughput:
 
 
 def _single_moments(config: Config, listener: Listener) -> Config:
-    """The configuration of a run in the world of moments, which are recorded here."""
+    """Record moments; return the configuration of a run on them."""
     rng = np.random.default_rng(config.seed)
     games = replace(TinyConfig(), games=64, noise=0.0)
     found = record_demonstrations(config.env, games, 0, rng, listener.phase)
     MomentsEnv.moments = {f"{i:05d}": one for i, one in enumerate(found)}
     return replace(
         config,
-        env=EnvConfig(id=WORLD),
+        env=EnvConfig(id=f"{__name__}:Moments-v0"),
         prompt=replace(config.prompt, history=0),
         credit=CreditConfig(method="grpo"),
         optim=replace(config.optim, kl_coef=0.0, minibatches=1),
@@ -202,23 +207,29 @@ def _single_moments(config: Config, listener: Listener) -> Config:
     )
 
 
-def _train(config: Config) -> tuple[Throughput, list[str]]:
-    """Our loop: what it took, and the moments in the order of their groups."""
+def _run(config: Config, folder: str) -> tuple[Path, _Clock]:
+    """Train in a folder; return the run directory and the times and memory of the iterations."""
     from proxmo.training.loop import Trainer
 
-    clock = _Clock()
+    clock, run = _Clock(), Path(folder) / "run"
+    Trainer(config, out=run, listener=clock).run()
+    return run, clock
+
+
+def _train(config: Config) -> tuple[Throughput, list[str]]:
+    """Train with our loop; return its throughput and the task of each group, in order."""
     with tempfile.TemporaryDirectory() as folder:
-        Trainer(config, out=Path(folder) / "run", listener=clock).run()
-        files = sorted((Path(folder) / "run" / "episodes").iterdir())
-        rows = [
+        run, clock = _run(config, folder)
+        files = sorted((run / "episodes").iterdir())
+        iterations = [
             [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
             for file in files
         ]
-    order = [row["task_id"] for part in rows for row in part if row["member"] == 0]
+    order = [row["task_id"] for rows in iterations for row in rows if row["member"] == 0]
     tokens = sum(
         step["prompt_tokens"] + step["response_tokens"]
-        for part in rows[1:]
-        for row in part
+        for rows in iterations[1:]
+        for row in rows
         for step in row["steps"]
     )
     wall, cpu = (last - first for first, last in zip(clock.ends[0], clock.ends[-1], strict=True))
@@ -244,30 +255,22 @@ def _train_with_trl(config: Config, python: str, order: Sequence[str]) -> Throug
         "temperature": config.sampling.temperature,
         "lr": config.optim.lr,
     }
-    try:
-        done = subprocess.run(
-            [python, bench_trl.__file__],
-            input=json.dumps(job),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    except OSError as cause:
-        raise UsageError(f"{python!r} cannot be started: {cause.strerror}") from cause
-    except subprocess.CalledProcessError as cause:
-        last = (cause.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise UsageError(
-            f"{python!r} cannot train with TRL: {last}; it needs `pip install trl==1.16.0`"
-        ) from cause
-    found = json.loads(done.stdout.splitlines()[-1])
+    lines = run_script(
+        python,
+        trl_trainer.__file__,
+        json.dumps(job),
+        task="train with TRL",
+        needs="`pip install trl==1.16.0`",
+    )
+    found = json.loads(lines[-1])
     name = f"TRL {found['version']}"
     return Throughput(name, found["tokens"], found["seconds"], found["cpu"])
 
 
 class _UntilTheSlowest:
-    """Asks the policy for every episode at every tick until the last has ended, as is common.
+    """Generates for every episode at every step until the last has ended, as is common.
 
-    What it is told for ended episodes is thrown away; the others get the same replies.
+    Responses for ended episodes are thrown away; the others are the same as without them.
     """
 
     def __init__(self, agent: LanguageAgent) -> None:
@@ -275,8 +278,8 @@ class _UntilTheSlowest:
         self._last: dict[tuple[int, ...], Situation] = {}
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
-        """Returns the decisions for the live episodes."""
-        # A seed of its own ends with the step; before it stand task, member and trial.
+        """Return the decisions for the live episodes."""
+        # The seed of a situation is task, member, trial and step.
         live = {(situation.seed or ())[:-1]: situation for situation in situations}
         ended = [one for key, one in self._last.items() if key not in live]
         self._last |= live
@@ -284,7 +287,7 @@ class _UntilTheSlowest:
 
 
 def rollout_efficiency(config: Config, listener: Listener | None = None) -> list[Efficiency]:
-    """Plays one iteration's episodes twice: by our loop, and generating until the slowest ends."""
+    """Play one iteration's episodes twice: by our loop, and generating until the slowest ends."""
     listener = listener or Listener()
     model, tokenizer = load_model(config.model.name, device=config.model.device)
     agent = LanguageAgent(
@@ -299,7 +302,7 @@ def rollout_efficiency(config: Config, listener: Listener | None = None) -> list
     rng = np.random.default_rng(config.seed)
     chosen = [task.task_id for task in tasks.sample(rng, config.rollout.tasks)]
     found: list[Efficiency] = []
-    played: list[list[Episode]] = []
+    actions: list[list[list[str | None]]] = []
     for loop, who in (("proxmo", agent), ("until the slowest ends", _UntilTheSlowest(agent))):
         listener.phase("playing", text=loop)
         asked, started = agent.sampled_tokens, time.process_time()
@@ -314,36 +317,21 @@ def rollout_efficiency(config: Config, listener: Listener | None = None) -> list
         useful = sum(len(step.response_ids) for one in episodes for step in one.steps)
         generated = agent.sampled_tokens - asked
         found.append(Efficiency(loop, len(episodes), generated, useful, spent))
-        played.append(episodes)
-    assert [[s.action for s in e.steps] for e in played[0]] == [
-        [s.action for s in e.steps] for e in played[1]
-    ], "both loops play the same episodes"
+        actions.append([[step.action for step in one.steps] for one in episodes])
+    assert actions[0] == actions[1], "both loops play the same episodes"
     return found
 
 
 def memory_growth(config: Config, iterations: int) -> Growth:
-    """Trains and watches the resident memory; the slope is that of a line through its values."""
-    from proxmo.training.loop import Trainer
-
-    clock = _Clock()
-    total = WARM_ITERATIONS + iterations
+    """Train and watch the resident memory; the slope is that of a line through its values."""
     config = replace(
         config,
-        optim=replace(config.optim, iterations=total),
+        optim=replace(config.optim, iterations=WARM_ITERATIONS + iterations),
         eval=replace(config.eval, episodes=1, every=0),
         checkpoint=CheckpointConfig(every=10, keep=1),
     )
     with tempfile.TemporaryDirectory() as folder:
-        Trainer(config, out=Path(folder) / "run", listener=clock).run()
+        _, clock = _run(config, folder)
     watched = clock.memory[WARM_ITERATIONS - 1 :]
     slope = float(np.polyfit(np.arange(len(watched)), watched, 1)[0])
     return Growth(iterations, watched[0], watched[-1], slope)
-
-
-def _resident_bytes() -> int:
-    """The resident size of this process; 0 where the system does not say (not Linux)."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")

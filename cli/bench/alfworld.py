@@ -1,16 +1,14 @@
-"""What `proxmo bench env` measures of ALFWorld: generated rooms of every size, and the original."""
+"""The ALFWorld engine: generated rooms of every size, and the original beside ours."""
 
 from __future__ import annotations
 
 import json
 import resource
-import subprocess
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,15 +20,33 @@ from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.text import NOTHING_HAPPENS
 from proxmo_envs.alfworld.world import World
 from proxmo_envs.alfworld.writer import write_generated
-from proxmo_envs.bench import Beside, Subject
-from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, quote
+from proxmo_envs.errors import ProxmoEnvError
 
+from .processes import run_script
+
+ENV: Final = "ALFWorld-v0"
 # Games in the packed file of each size.
 _GAMES = 200
 _STEPS = 40
 
 
-def sizes(folder: Path) -> Mapping[str, dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Our engine and the original on the same tasks and commands, with equal answers.
+
+    Rates are per second of CPU time; `original_bytes` is the peak memory of the original's process.
+    """
+
+    tasks: int
+    steps: int
+    ours_steps: float
+    original_steps: float
+    ours_resets: float
+    original_resets: float
+    original_bytes: int
+
+
+def sizes(folder: Path) -> dict[str, dict[str, Any]]:
     """Pack games of every difficulty into a file each."""
     made: dict[str, dict[str, Any]] = {}
     for difficulty in DIFFICULTIES:
@@ -43,10 +59,16 @@ def sizes(folder: Path) -> Mapping[str, dict[str, Any]]:
 
 
 def beside(folder: Path, python: str, tasks: int) -> Beside:
-    """Play generated games of official size with both engines; equal answers are checked.
+    """Play generated games of official size with both engines and compare their answers.
 
-    Raises InvalidOptionError for an interpreter without `alfworld`, and ProxmoEnvError when an
-    answer of the original is another than ours.
+    Args:
+        folder: where to write the games.
+        python: interpreter that has `alfworld`.
+        tasks: number of games.
+
+    Raises:
+        UsageError: that interpreter cannot play.
+        ProxmoEnvError: the engines answer differently.
     """
     jobs, ours, seconds, reset_seconds = [], [], 0.0, 0.0
     rng = np.random.default_rng(0)
@@ -60,10 +82,17 @@ def beside(folder: Path, python: str, tasks: int) -> Beside:
         ours.append(said)
         reset_seconds += spent[0]
         seconds += sum(spent[1:])
-    episodes = _original(python, jobs)
+    lines = run_script(
+        python,
+        original.__file__,
+        "\n".join(map(json.dumps, jobs)),
+        task="play the original",
+        needs="`pip install alfworld pyyaml` (docs/alfworld.md)",
+    )
+    episodes = [json.loads(line) for line in lines]
     if [episode["moments"] for episode in episodes] != ours:
         raise ProxmoEnvError(
-            "the original answered otherwise than we do: tests/original/compare.py shows where"
+            "the original answers differently: tests/original/compare.py shows where"
         )
     steps = tasks * _STEPS
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -80,7 +109,7 @@ def beside(folder: Path, python: str, tasks: int) -> Beside:
 
 
 def _wander(game: Game, rng: np.random.Generator) -> tuple[list[str], list[list[Any]], list[float]]:
-    """Play random commands: the commands, what each led to, the seconds it took."""
+    """Play random commands; return them, the moment after each, and the seconds each took."""
     start = time.process_time()
     world = World(Room(game))
     said: list[list[Any]] = [[world.welcome(), int(world.won), world.won, world.admissible()]]
@@ -94,24 +123,3 @@ def _wander(game: Game, rng: np.random.Generator) -> tuple[list[str], list[list[
         said.append([answer, int(world.won), world.won, world.admissible()])
         seconds.append(time.process_time() - start)
     return commands, said, seconds
-
-
-def _original(python: str, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Let the original play, in its own interpreter."""
-    lines = "\n".join(map(json.dumps, jobs))
-    try:
-        done = subprocess.run(
-            [python, original.__file__], input=lines, capture_output=True, text=True, check=True
-        )
-    except OSError as error:
-        raise InvalidOptionError(f"{quote(python)} cannot be started: {error.strerror}") from error
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["it gave no reason"])[-1]
-        raise InvalidOptionError(
-            f"{quote(python)} cannot play the original: {last}; it needs "
-            "`pip install alfworld pyyaml` (docs/alfworld.md)"
-        ) from error
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-SUBJECT = Subject(sizes, beside)

@@ -1,4 +1,4 @@
-"""The flags of `proxmo eval` that say which model is asked, and how."""
+"""The options of `proxmo eval` that say who plays, and how."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from proxmo.config import EnvConfig
 from proxmo.errors import UsageError
 
-from .ranges import Number
+from . import options
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, Panel, Player
 
 _DEFAULT_ENV = "ALFWorld-v0"
-# What nobody trains on, by the name it has in an environment.
+# The split nobody trains on, for environments that do not call it as usual.
 _DEFAULT_SPLIT = {"WebShop-v0": "test"}
 _USUAL_SPLIT = "valid_unseen"
 
-# Which flags belong to which player. What is asked by "agent" holds for every language model.
+# Which options belong to which player; those of an agent to every language model.
 _ASKING = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
 _API = ("base_url", "rate", "timeout", "price_in", "price_out")
 _ALLOWED = {
@@ -32,76 +30,48 @@ _ALLOWED = {
     "api": {*_ASKING, *_API},
     "policy": set[str](),
 }
-# A checkpoint is asked as it was trained; these change that only for another agent.
+# A checkpoint is prompted as in its training; these need another --agent.
 _OTHER_AGENT = {"style", "max_tokens", "prompt_tokens", "tries"}
-# What one agent alone takes.
+# Options that only one agent takes.
 _OWN = {"style": "direct", "tries": "reflexion"}
-# Flags whose field in the library has another name.
+# Options whose field in the library has another name.
 _FIELDS = {"max_tokens": "max_new_tokens"}
 _WORKERS = {"api": 8, "other": 64}
 
 _FLAGS = (
-    click.option(
-        "--checkpoint",
-        metavar="DIR",
-        type=click.Path(path_type=Path),
-        help="Player: a checkpoint, or a run directory for its latest one.",
-    ),
-    click.option("--model", metavar="M", help="Player: directory or hub id of a model."),
-    click.option("--api", metavar="NAME", help="Player: a model behind an OpenAI-compatible API."),
-    click.option("--policy", metavar="NAME", help="Player: expert or random."),
-    click.option("--agent", metavar="A", help="direct, react or reflexion  [direct]"),
-    click.option(
-        "--style", metavar="S", help="Prompt of the direct agent: think, terse, bare  [think]"
-    ),
-    click.option(
+    options.path("--checkpoint", "Player: a checkpoint, or a run directory for its latest one."),
+    options.text("--model", "Player: directory or hub id of a model.", metavar="M"),
+    options.text("--api", "Player: a model behind an OpenAI-compatible API.", metavar="NAME"),
+    options.text("--policy", "Player: expert or random.", metavar="NAME"),
+    options.text("--agent", "direct, react or reflexion  [direct]", metavar="A"),
+    options.text("--style", "Prompt of the direct agent: think, terse, bare  [think]", metavar="S"),
+    options.number(
         "--temperature",
-        type=Number(min=0),
+        "Sampling temperature, 0 is greedy  [0.4, or as in training]",
+        minimum=0,
         metavar="T",
-        help="Sampling temperature, 0 is greedy  [0.4, or as in training]",
     ),
-    click.option(
-        "--max-tokens", type=click.IntRange(min=1), metavar="N", help="Longest reply  [512]"
-    ),
-    click.option(
-        "--prompt-tokens",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Longest prompt  [2048, WebShop 4096, a whole episode 8192]",
-    ),
-    click.option(
-        "--tries", type=click.IntRange(min=1), metavar="N", help="Tries per task, Reflexion  [3]"
-    ),
-    click.option("--device", metavar="D", help="auto, cpu, cuda or cuda:1  [auto]"),
-    click.option("--base-url", metavar="URL", help="Address of the API  [$OPENAI_BASE_URL]"),
-    click.option(
-        "--rate",
-        type=Number(min=0, min_open=True),
-        metavar="N",
-        help="Most requests per minute  [no limit]",
-    ),
-    click.option(
-        "--timeout",
-        type=Number(min=0, min_open=True),
-        metavar="S",
-        help="Most seconds for one reply  [120]",
-    ),
-    click.option("--price-in", type=Number(min=0), metavar="P", help="Per million tokens read."),
-    click.option(
-        "--price-out", type=Number(min=0), metavar="P", help="Per million tokens written."
-    ),
+    options.count("--max-tokens", "Longest response  [512]"),
+    options.count("--prompt-tokens", "Longest prompt  [2048, WebShop 4096, a whole episode 8192]"),
+    options.count("--tries", "Tries per task, Reflexion  [3]"),
+    options.device(),
+    options.text("--base-url", "Address of the API  [$OPENAI_BASE_URL]", metavar="URL"),
+    options.number("--rate", "Most requests per minute  [no limit]", above=0),
+    options.number("--timeout", "Most seconds for one response  [120]", above=0, metavar="S"),
+    options.number("--price-in", "Per million tokens read.", minimum=0, metavar="P"),
+    options.number("--price-out", "Per million tokens written.", minimum=0, metavar="P"),
 )
 
 
-def player_flags(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the flags to a command, which hands them to `Asked.pop`."""
+def player_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which hands their values to `PlayerOptions.take`."""
     for flag in reversed(_FLAGS):
         command = flag(command)
     return command
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlayerOptions:
     """Who plays: its kind, its name, and the flags that were given with it."""
 
     kind: str
@@ -109,14 +79,14 @@ class Asked:
     flags: Mapping[str, Any]
 
     @classmethod
-    def pop(cls, options: dict[str, Any]) -> Asked:
-        """Takes the flags out of a command's options; refuses what does not fit together."""
-        players = {kind: options.pop(kind) for kind in _ALLOWED}
+    def take(cls, settings: dict[str, Any]) -> PlayerOptions:
+        """Take these options out of a command's settings; UsageError for a wrong combination."""
+        players = {kind: settings.pop(kind) for kind in _ALLOWED}
         given = {kind: name for kind, name in players.items() if name is not None}
         if len(given) != 1:
             raise UsageError("give one of --checkpoint DIR, --model M, --api NAME, --policy NAME")
         ((kind, name),) = given.items()
-        flags = {flag: options.pop(flag) for flag in (*_ASKING, *_API, "device")}
+        flags = {flag: settings.pop(flag) for flag in (*_ASKING, *_API, "device")}
         flags = {flag: value for flag, value in flags.items() if value is not None}
         strange = [flag for flag in flags if flag not in _ALLOWED[kind]]
         if strange:
@@ -129,8 +99,8 @@ class Asked:
         agent = flags.get("agent", "direct")
         if others := [flag for flag, own in _OWN.items() if flag in flags and agent != own]:
             raise UsageError(f"{_named(others)} has no meaning for --agent {agent}")
-        if options["workers"] is None:
-            options["workers"] = _WORKERS.get(kind, _WORKERS["other"])
+        if settings["workers"] is None:
+            settings["workers"] = _WORKERS.get(kind, _WORKERS["other"])
         return cls(kind, str(name), flags)
 
     @property
@@ -139,16 +109,16 @@ class Asked:
         return {_FIELDS.get(f, f): value for f, value in self.flags.items() if f in _ASKING}
 
     def evaluate(
-        self, panel: Panel | None, choice: Mapping[str, Any], options: dict[str, Any]
+        self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
     ) -> Evaluation:
-        """Plays a panel, or else the tasks of a choice: `env`, `split`, `data`, `episodes`."""
+        """Play a panel, or else the tasks of a choice: `env`, `split`, `data`, `episodes`."""
         tasks: dict[str, Any] = dict(choice) if panel is None else {"panel": panel}
         if self.kind == "checkpoint" and "agent" not in self.flags:
             from proxmo.evaluation import evaluate_checkpoint
 
-            return evaluate_checkpoint(Path(self.name), **tasks, **self.flags, **options)
+            return evaluate_checkpoint(Path(self.name), **tasks, **self.flags, **settings)
         if self.kind == "checkpoint":
-            return self._evaluate_checkpoint(panel, choice, options)
+            return self._evaluate_checkpoint(panel, choice, settings)
         if panel is None:
             tasks["env"] = tasks["env"] or _DEFAULT_ENV
             name = tasks["env"].rpartition(":")[2]
@@ -156,17 +126,17 @@ class Asked:
         if self.kind == "policy":
             from proxmo.evaluation import evaluate_policy
 
-            return evaluate_policy(self.name, **tasks, **options)
+            return evaluate_policy(self.name, **tasks, **settings)
         from proxmo.evaluation import evaluate, make_panel
 
         if panel is None:
             world = EnvConfig(id=tasks["env"], data=tasks["data"])
             panel = make_panel(world, [tasks["split"]], episodes=tasks["episodes"])
-        with self._player(panel.env.id, options) as player:
-            return evaluate(player, panel, **options)
+        with self._player(panel.env.id, settings) as player:
+            return evaluate(player, panel, **settings)
 
     def _evaluate_checkpoint(
-        self, panel: Panel | None, choice: Mapping[str, Any], options: dict[str, Any]
+        self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
     ) -> Evaluation:
         from proxmo.evaluation import checkpoint_panel, evaluate
         from proxmo.evaluation.baselines import asked_checkpoint
@@ -174,10 +144,10 @@ class Asked:
         world = choice["env"] if panel is None else panel.env.id
         device = self.flags.get("device", "auto")
         player, config = asked_checkpoint(Path(self.name), self.asking, world=world, device=device)
-        return evaluate(player, panel or checkpoint_panel(config, **choice), **options)
+        return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
 
     @contextmanager
-    def _player(self, world: str, options: Mapping[str, Any]) -> Iterator[Player]:
+    def _player(self, world: str, settings: Mapping[str, Any]) -> Iterator[Player]:
         from proxmo.evaluation.baselines import Asking, api_player, model_player
 
         asking = Asking(**self.asking)
@@ -188,7 +158,7 @@ class Asked:
         from proxmo.policies.openai import ApiLimits
         from proxmo.policies.usage import Prices
 
-        limits = {"rate": self.flags.get("rate"), "workers": options["workers"]}
+        limits = {"rate": self.flags.get("rate"), "workers": settings["workers"]}
         if "timeout" in self.flags:
             limits["timeout_s"] = self.flags["timeout"]
         with api_player(
@@ -198,8 +168,8 @@ class Asked:
             base_url=self.flags.get("base_url"),
             limits=ApiLimits(**limits),
             prices=Prices(self.flags.get("price_in", 0.0), self.flags.get("price_out", 0.0)),
-            out=options["out"],
-            listener=options["listener"],
+            out=settings["out"],
+            listener=settings["listener"],
         ) as player:
             yield player
 

@@ -1,14 +1,8 @@
-"""Made-up raw files of any size, for measurements: long tails of words, options, price ranges.
-
-Write some:
-
-    python -m webshop_server.bench DIR 1100000
-"""
+"""Made-up raw files of any size, with long tails of words, options and price ranges."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,12 +33,6 @@ def synthetic_rows(number: int, seed: int = 0) -> Iterator[tuple[dict[str, Any],
         for place in range(start, min(start + _BATCH, number)):
             row = picks[place - start].tolist()
             yield _row(place, [words[min(pick, _WORDS - 1)] for pick in row], draws[place - start])
-
-
-def synthetic_documents(number: int, seed: int = 0) -> Iterator[str]:
-    """Yield texts to index, of the same words as those of `synthetic_rows`."""
-    for product, _ in synthetic_rows(number, seed):
-        yield f"{product['name']} {product['full_description']} {product['small_description'][0]}"
 
 
 def write_raw(directory: Path, number: int, seed: int = 0) -> None:
@@ -104,7 +92,3 @@ def _row(place: int, words: list[str], draws: np.ndarray) -> tuple[dict[str, Any
         "instruction_attributes": attributes[:2],
     }
     return product, wish
-
-
-if __name__ == "__main__":
-    write_raw(Path(sys.argv[1]), int(sys.argv[2]))

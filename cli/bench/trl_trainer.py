@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer on the prompts of `proxmo bench train`; run by an interpreter that has TRL.
 
-    PYTHON bench_trl.py < job.json
+    PYTHON trl_trainer.py < job.json
 
 Imports nothing of this package: TRL and proxmo need not share an environment. Tested with 1.16.0.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def main() -> None:
-    """Trains as the job on stdin says and prints tokens and times as JSON."""
+    """Train as the job on stdin says; print tokens and times as JSON."""
     job = json.load(sys.stdin)
     import datasets
     import torch

@@ -8,10 +8,11 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from proxmo_envs.alfworld.bench import SUBJECT, beside
+from proxmo.errors import UnknownNameError, UsageError
+from proxmo_cli.bench.alfworld import beside
+from proxmo_cli.bench.env import measure, sizes
 from proxmo_envs.alfworld.generator import DIFFICULTIES
-from proxmo_envs.bench import SUBJECTS, measure, subject
-from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError
+from proxmo_envs.errors import ProxmoEnvError
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 # Stands in for the two packages of the original: our engine, as `original.py` sees theirs.
@@ -69,9 +70,9 @@ def test_the_growth_of_the_process_is_left_out_where_nobody_asks() -> None:
 
 
 def test_rooms_of_every_difficulty_are_packed_smallest_first(tmp_path: Path) -> None:
-    sizes = SUBJECT.sizes(tmp_path)
-    assert tuple(sizes) == DIFFICULTIES
-    for kwargs in sizes.values():
+    found = sizes("ALFWorld-v0", tmp_path)
+    assert tuple(found) == DIFFICULTIES
+    for kwargs in found.values():
         info = gymnasium.make("ALFWorld-v0", **kwargs).reset(seed=0)[1]
         assert info["task_id"].startswith("train/")
 
@@ -101,12 +102,17 @@ def test_an_original_that_answers_otherwise_is_an_error(original: Path, tmp_path
 def test_an_interpreter_without_the_original_is_one_clear_error(
     tmp_path: Path, python: str, complaint: str
 ) -> None:
-    with pytest.raises(InvalidOptionError, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         beside(tmp_path, python, 1)
 
 
-def test_every_subject_can_be_loaded_and_another_id_is_refused() -> None:
-    for env_id in SUBJECTS:
-        assert subject(env_id).sizes
-    with pytest.raises(InvalidOptionError, match="known: ALFWorld-v0"):
-        subject("CartPole-v1")
+def test_the_bundled_catalogues_are_measured_by_name(tmp_path: Path) -> None:
+    found = sizes("WebShop-v0", tmp_path)
+    assert {"tiny", "small", "default"} <= set(found)
+    speed = measure("WebShop-v0", "small", found["small"], steps=200)
+    assert speed.steps_per_second > 0 and speed.actions > 2
+
+
+def test_an_environment_of_unknown_sizes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="known: ALFWorld-v0"):
+        sizes("CartPole-v1", tmp_path)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import bm25
-from .index import SearchIndex
+from webshop_server.search import bm25
+from webshop_server.search.index import SearchIndex
+
+from .processes import isolated, peak_mb
 
 # Words of a document as the text that a product is found by has: about 31 at a million.
 _LENGTH = 31
@@ -28,18 +26,18 @@ _BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What an index of so many documents costs.
+    """The costs of an index, and of searches in it.
 
     Attributes:
         documents: their number.
-        build_seconds: to index them, the making of the texts included.
-        peak_mb: most memory of the process that did it.
+        build_seconds: time to make up and index the documents.
+        peak_mb: most memory of the process that built the index; 0 where unknown.
         disk_mb: size of the saved index.
-        open_ms: to open it.
-        p50_ms, p99_ms: of a search.
-        plain_p50_ms, plain_p99_ms: of adding up the scores of all documents with a word of the
-            query, then ranking them; in turn with the other.
-        same: share of the queries with the same documents and scores from both.
+        open_ms: time to open it.
+        p50_ms, p99_ms: time of a search.
+        plain_p50_ms, plain_p99_ms: time of the plain way, measured in turn: add up the scores of
+            all documents that have a word of the query, then rank them.
+        same: share of the queries that got the same documents and scores from both.
     """
 
     documents: int
@@ -56,8 +54,7 @@ class Measurement:
 
 def measure(size: int, *, queries: int = 200, seed: int = 0) -> Measurement:
     """Build, save, open and search an index of `size` documents, in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_measure, size, queries, seed).result()
+    return isolated(_measure, size, queries, seed)
 
 
 def made_up_documents(size: int, generator: np.random.Generator) -> Iterator[str]:
@@ -98,7 +95,7 @@ def _measure(size: int, queries: int, seed: int) -> Measurement:
     return Measurement(
         documents=size,
         build_seconds=build_seconds,
-        peak_mb=_peak_mb(),
+        peak_mb=peak_mb(),
         disk_mb=disk / 1e6,
         open_ms=1e3 * open_seconds,
         p50_ms=float(np.percentile(pruned, 50)),
@@ -129,8 +126,3 @@ def _plain(index: SearchIndex, query: str, k: int = 50) -> list[tuple[str, float
         sums[term.documents] += term.parts()
     numbers = np.flatnonzero(sums)
     return index.named(*bm25.top(numbers, sums[numbers], k))
-
-
-def _peak_mb() -> float:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)

@@ -1,7 +1,7 @@
-"""Many shoppers at once against a server that is started for it: speed, errors and memory.
+"""A server of the shop under the load of many shoppers: speed, errors and memory.
 
 Each shopper keeps one connection and sends its next request as soon as the last one is answered, so
-the times are those of a server that has all it can do.
+the server always works at its limit.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import re
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,11 +26,14 @@ import numpy as np
 from webshop_server.actions import SEARCH_TEMPLATE
 from webshop_server.app.serve import Settings, serve
 
+from .processes import resident_bytes
+
 Surface = Literal["pages", "api"]
 _STARTS_IN_S = 120.0
 _MEMORY_EVERY_S = 1.0
-# Pages after the search, before the shopper buys.
+# Clicks after the search, before the shopper buys.
 _CLICKS = 5
+_BUY, _BACK = "click[buy now]", "click[back to search]"
 _ANSWER_S = 60.0
 _STEP = re.compile(r'name="step" value="(\d+)"')
 _ACTION = re.compile(r'name="action" value="([^"]*)"')
@@ -38,20 +42,21 @@ _TASK = re.compile(r"Instruction:<br>([^<]*)<")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What a load test found.
+    """The result of a load test.
 
     Attributes:
         surface: "pages" (what browsers send) or "api".
         workers: processes of the server.
         sessions: shoppers at a time.
-        seconds: for how long.
-        requests: answered ones.
-        requests_per_s: of all shoppers together.
+        seconds: duration of the test.
+        requests: number of answered ones.
+        requests_per_s: requests of all shoppers together.
         p50_ms, p99_ms: time from sending a request to its whole answer.
         purchases: episodes played to the end.
-        errors: what went wrong -> how often; answers other than 2xx and 3xx, broken connections.
-        memory_mb: of all processes of the server, at the end (resident; shared pages count twice).
-        growth_mb_per_min: its slope over the second half of the time.
+        errors: kind of error -> how often: answers other than 2xx and 3xx, broken connections.
+        memory_mb: resident memory of all processes of the server at the end (shared pages count
+            several times); 0 where unknown.
+        growth_mb_per_min: slope of the memory over the second half of the time.
     """
 
     surface: Surface
@@ -69,9 +74,12 @@ class Measurement:
 
 
 @dataclass(slots=True)
-class _Tally:
-    """What happens while the shoppers shop."""
+class _Load:
+    """The server, and what happens while the shoppers shop."""
 
+    address: str
+    pid: int
+    surface: Surface
     end: float
     times: list[float] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -88,25 +96,24 @@ def measure(
         OSError: the server does not start.
     """
     with _serving(settings) as (address, pid):
-        tally = _Tally(end=time.monotonic() + seconds)
-        rngs = np.random.default_rng(seed).spawn(sessions)
-        asyncio.run(_all(address, pid, rngs, surface, tally))
+        load = _Load(address, pid, surface, end=time.monotonic() + seconds)
+        asyncio.run(_run(load, np.random.default_rng(seed).spawn(sessions)))
     # The first half fills caches and pools of the processes.
-    late = np.array(tally.memory[len(tally.memory) // 2 :])
+    late = np.array(load.memory[len(load.memory) // 2 :])
     slope = np.polyfit(late[:, 0], late[:, 1], 1)[0] if len(late) > 1 else float("nan")
-    p50, p99 = np.percentile(tally.times or [float("nan")], (50, 99)) * 1000
+    p50, p99 = np.percentile(load.times or [float("nan")], (50, 99)) * 1000
     return Measurement(
         surface,
         settings.workers,
         sessions,
         seconds,
-        requests=len(tally.times),
-        requests_per_s=len(tally.times) / seconds,
+        requests=len(load.times),
+        requests_per_s=len(load.times) / seconds,
         p50_ms=float(p50),
         p99_ms=float(p99),
-        purchases=tally.purchases,
-        errors=dict(tally.errors),
-        memory_mb=tally.memory[-1][1],
+        purchases=load.purchases,
+        errors=dict(load.errors),
+        memory_mb=load.memory[-1][1],
         growth_mb_per_min=float(slope * 60),
     )
 
@@ -132,47 +139,35 @@ def _serving(settings: Settings) -> Iterator[tuple[str, int]]:
         process.join()
 
 
-async def _all(
-    address: str,
-    pid: int,
-    rngs: Sequence[np.random.Generator],
-    surface: Surface,
-    tally: _Tally,
-) -> None:
-    watch = asyncio.create_task(_watch_memory(pid, tally))
-    await asyncio.gather(*(_shop(address, rng, surface, tally) for rng in rngs))
-    await watch
+async def _run(load: _Load, rngs: Sequence[np.random.Generator]) -> None:
+    await asyncio.gather(_watch_memory(load), *(_shop(load, rng) for rng in rngs))
 
 
-async def _watch_memory(pid: int, tally: _Tally) -> None:
-    while time.monotonic() < tally.end or not tally.memory:
-        tally.memory.append((time.monotonic(), _resident_mb(pid)))
+async def _watch_memory(load: _Load) -> None:
+    while time.monotonic() < load.end or not load.memory:
+        load.memory.append((time.monotonic(), _resident_mb(load.pid)))
         await asyncio.sleep(_MEMORY_EVERY_S)
 
 
 def _resident_mb(pid: int) -> float:
-    """Return the resident memory of a process and its children; NaN where there is no /proc."""
-    total = float("nan")
-    with suppress(OSError, ValueError):
-        status = Path(f"/proc/{pid}/status").read_text()
-        total = int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    """Return the resident memory of a process and its children."""
+    children: list[str] = []
+    with suppress(OSError):
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        total += sum(_resident_mb(int(child)) for child in children)
-    return total
+    return resident_bytes(pid) / (1 << 20) + sum(_resident_mb(int(child)) for child in children)
 
 
-async def _shop(address: str, rng: np.random.Generator, surface: Surface, tally: _Tally) -> None:
+async def _shop(load: _Load, rng: np.random.Generator) -> None:
     """Play one episode after the other; after an error, start anew on a new connection."""
-    kind = {"pages": _PagesShopper, "api": _ApiShopper}[surface]
-    while time.monotonic() < tally.end:
-        shopper = kind(address, tally)
+    while time.monotonic() < load.end:
+        shopper = {"pages": _PagesShopper, "api": _ApiShopper}[load.surface](load)
         try:
             await shopper.connect()
-            while time.monotonic() < tally.end:
+            while time.monotonic() < load.end:
                 await _play(shopper, rng)
-                tally.purchases += 1
+                load.purchases += 1
         except (OSError, EOFError, asyncio.TimeoutError, _AnswerError) as error:
-            tally.errors[f"{type(error).__name__}: {error}"[:100]] += 1
+            load.errors[f"{type(error).__name__}: {error}"[:100]] += 1
         finally:
             shopper.disconnect()
 
@@ -193,19 +188,16 @@ async def _play(shopper: _Shopper, rng: np.random.Generator) -> None:
     await shopper.leave()
 
 
-_BUY, _BACK = "click[buy now]", "click[back to search]"
-
-
 class _AnswerError(Exception):
-    """An answer is not what a browser or an environment hopes for."""
+    """The server answered with an error."""
 
 
-class _Shopper:
+class _Shopper(ABC):
     """One connection and the page it is on."""
 
-    def __init__(self, address: str, tally: _Tally) -> None:
-        self._where = urlsplit(address)
-        self._tally = tally
+    def __init__(self, load: _Load) -> None:
+        self._where = urlsplit(load.address)
+        self._times = load.times
         self._path = ""
         self._step = 0
         self.task = ""
@@ -220,14 +212,14 @@ class _Shopper:
         with suppress(AttributeError):
             self._writer.close()
 
-    async def enter(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def enter(self) -> None: ...
 
-    async def act(self, action: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def act(self, action: str) -> None: ...
 
-    async def leave(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def leave(self) -> None: ...
 
     async def _ask(self, method: str, path: str, body: str = "", kind: str = "") -> tuple[str, str]:
         """Return location and content of an answer, and note how long it took."""
@@ -240,7 +232,7 @@ class _Shopper:
         status = int(head.split(" ", 2)[1])
         named = dict(line.lower().partition(": ")[::2] for line in head.split("\r\n")[1:])
         content = await self._reader.readexactly(int(named.get("content-length", 0)))
-        self._tally.times.append(time.perf_counter() - start)
+        self._times.append(time.perf_counter() - start)
         if status >= 400:
             raise _AnswerError(f"{status} for {method} {path.split('/')[1]}")
         location = re.search(r"(?im)^location: (\S+)", head)

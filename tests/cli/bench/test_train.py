@@ -10,7 +10,7 @@ import pytest
 
 from proxmo.config import Config, EnvConfig, OptimConfig, RolloutConfig
 from proxmo.errors import UsageError
-from proxmo.training.bench import beside_trl, memory_growth, rollout_efficiency
+from proxmo_cli.bench.train import beside_trl, memory_growth, rollout_efficiency
 from tests.fakes import COUNTER, counter_config, save_tiny_model
 
 pytest.importorskip("torch")
@@ -49,7 +49,7 @@ def test_an_interpreter_that_cannot_train_is_named_with_what_it_needs(config: Co
 def test_trl_trains_on_the_same_prompts(config: Config):
     found = beside_trl(config, os.environ["PROXMO_TRL_PYTHON"], repeats=1)
     assert found.theirs is not None
-    # Replies differ by chance; the prompts, which are most of it, do not.
+    # Responses differ by chance; the prompts, which are most of it, do not.
     assert found.theirs.tokens == pytest.approx(found.ours.tokens, rel=0.1)
 
 

@@ -1,51 +1,44 @@
-"""How fast an environment is, how that grows with its size, and how the original compares.
+"""How fast an environment is, and how that grows with its size.
 
-    from proxmo_envs.bench import measure, subject
-
-What belongs to one environment (which sizes there are, how its original is run) is its `Subject`,
-found by id in `SUBJECTS`. Times are CPU seconds of one process.
+Times are CPU seconds of one process.
 """
 
 from __future__ import annotations
 
 import gc
-import os
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import gymnasium
-from gymnasium.envs.registration import load_env_creator
 
-from proxmo_envs.errors import InvalidOptionError, unknown
+from proxmo.errors import UnknownNameError
+from webshop_server import bundled
 
-# To add an environment, write its Subject and name it here.
-SUBJECTS: Final = {
-    "ALFWorld-v0": "proxmo_envs.alfworld.bench:SUBJECT",
-    "WebShop-v0": "proxmo_envs.webshop.bench:SUBJECT",
-}
+from . import alfworld
+from .processes import resident_bytes
 
 _EPISODE_STEPS: Final = 50
 _LIVE_GAMES: Final = 20
-# Games before the memory is first looked at: by then caches are full.
+# Games before the memory is first measured: by then caches are full.
 _WARM_GAMES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """What one size of an environment costs.
+    """The costs of one size of an environment.
 
     Attributes:
         size: its name.
         actions: mean number of admissible actions.
         steps_per_second: of the environment alone, list of admissible actions included.
         made_steps_per_second: through the wrappers of `gymnasium.make`.
-        resets_per_second: a new task each.
-        live_bytes: what one more game in play takes.
-        growth_bytes: by how much the process grew over `games` resets; None where not measured.
+        resets_per_second: each to a new task.
+        live_bytes: memory that one more game in play takes.
+        growth_bytes: growth of the process over `games` resets; None where not measured.
         games: resets over which the growth was measured.
     """
 
@@ -59,44 +52,23 @@ class Speed:
     games: int
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Our engine and the original on the same tasks and commands; all answers were equal.
+def sizes(env_id: str, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the arguments of `gymnasium.make` for each size of an environment, smallest first.
 
-    Rates are a second of CPU time; memory is the peak of the original's process.
+    Args:
+        env_id: gymnasium id.
+        folder: where tasks may be written.
+
+    Raises:
+        UnknownNameError: the sizes of the environment are not known.
     """
-
-    tasks: int
-    steps: int
-    ours_steps: float
-    original_steps: float
-    ours_resets: float
-    original_resets: float
-    original_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is measured of one environment.
-
-    Attributes:
-        sizes: gets a scratch folder; returns by name the arguments of `gymnasium.make` of each
-            size, smallest first.
-        beside: plays the same tasks with the original; gets a scratch folder, the interpreter that
-            has the original, and the number of tasks. None where there is no such thing.
-    """
-
-    sizes: Callable[[Path], Mapping[str, dict[str, Any]]]
-    beside: Callable[[Path, str, int], Beside] | None = None
-
-
-def subject(env_id: str) -> Subject:
-    """Return what is measured of an environment; InvalidOptionError for one without a Subject."""
-    if env_id not in SUBJECTS:
-        raise InvalidOptionError(unknown("environment to measure", env_id, SUBJECTS))
-    found: Any = load_env_creator(SUBJECTS[env_id])
-    assert isinstance(found, Subject)
-    return found
+    known: dict[str, Callable[[Path], dict[str, dict[str, Any]]]] = {
+        alfworld.ENV: alfworld.sizes,
+        "WebShop-v0": lambda _: {size: {"difficulty": size} for size in bundled.DIFFICULTIES},
+    }
+    if env_id not in known:
+        raise UnknownNameError("environment to measure", env_id, known)
+    return known[env_id](folder)
 
 
 def measure(
@@ -106,10 +78,10 @@ def measure(
 
     Args:
         env_id: gymnasium id.
-        size: what to call it.
+        size: its name in the result.
         kwargs: arguments of `gymnasium.make`.
         steps: how many to time.
-        games: resets over which the growth of the process is watched; 0 leaves that out.
+        games: resets over which the growth of the process is watched, or 0.
     """
     made = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
     rate, actions = _steps_per_second(made.unwrapped, steps)
@@ -130,7 +102,7 @@ def _steps_per_second(env: Any, steps: int) -> tuple[float, float]:
     spent, actions, ended = 0.0, 0, False
     env.action_space.seed(0)
     for step in range(steps):
-        # What is won or bought is over: steps after it would cost next to nothing.
+        # Steps after the end of a task would cost next to nothing.
         if ended or step % _EPISODE_STEPS == 0:
             env.reset(seed=step)
         action = env.action_space.sample()
@@ -148,24 +120,15 @@ def _growth(env: Any, games: int) -> int | None:
     for game in range(_WARM_GAMES + games):
         if game == _WARM_GAMES:
             gc.collect()
-            before = _resident_bytes()
+            before = resident_bytes()
         env.reset()
         env.step(env.action_space.sample())
     gc.collect()
-    return _resident_bytes() - before if before else None
-
-
-def _resident_bytes() -> int:
-    """Return the resident size of this process; 0 where the system does not say (not Linux)."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return resident_bytes() - before if before else None
 
 
 def _live_bytes(env_id: str, kwargs: Mapping[str, Any]) -> float:
-    """Return what Python holds for one more game in play, on average."""
+    """Return the memory that Python allocates for one more game in play, on average."""
 
     def playing(seed: int) -> Any:
         env: Any = gymnasium.make(env_id, disable_env_checker=True, **kwargs)
@@ -174,11 +137,11 @@ def _live_bytes(env_id: str, kwargs: Mapping[str, Any]) -> float:
             env.step(env.action_space.sample())
         return env
 
-    # What all games share (data, caches of modules) is there after the first ones.
+    # The first games load all that games share: data, caches of modules.
     first = [playing(seed) for seed in range(_LIVE_GAMES)]
     gc.collect()
     tracemalloc.start()
-    games: Sequence[Any] = [playing(seed) for seed in range(_LIVE_GAMES)]
+    games = [playing(seed) for seed in range(_LIVE_GAMES)]
     gc.collect()
     held = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()

@@ -1,24 +1,17 @@
 """How long credit assignment takes, beside a plain version written the published way.
 
-    from proxmo.credit.bench import measure_scale, synthetic_batch, time_methods
-
 Speed depends on the machine; the ratio of two times that were measured in turn is what can be
 compared.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,40 +20,37 @@ from numpy.typing import NDArray
 from proxmo.credit.assign import assign
 from proxmo.credit.proxmo_released import fitted_to_batch
 
-# Words of the world, and how many of them each task has.
+from .processes import isolated, peak_mb
+
+# Distinct words of all tasks, and of each task.
 _VOCABULARY, _PALETTE = 2000, 200
-_TAU, _MAX_FEATURES, _STD_EPS = 0.1, 1024, 1e-6
+_TAU, _STD_EPS = 0.1, 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Medians of a few runs that were made in turn.
+    """A method on a batch of `rows` steps, embedding included, beside the plain version.
 
-    Attributes:
-        method: name of the method.
-        rows: steps of the batch.
-        seconds: of ours, embedding included.
-        plain_seconds: of the plain version, for the methods that compare steps.
-        ratio: median of plain seconds over ours.
+    Seconds are medians of runs made in turn, `ratio` is the median of plain over our seconds.
     """
 
     method: str
     rows: int
     seconds: float
-    plain_seconds: float | None
-    ratio: float | None
+    plain_seconds: float
+    ratio: float
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What ProxMO needs for many distinct states that are all compared with each other.
+    """The costs of comparing many distinct states with each other in ProxMO.
 
     Attributes:
         rows: distinct states.
         top_k: neighbours of each.
         seconds: for the batch, embedding included.
-        peak_mb: most memory the process had, Python and libraries included; nan where unknown.
-        dense_mb: what the matrix of all pairs would take in float32.
+        peak_mb: most memory of the process, Python and libraries included; 0 where unknown.
+        dense_mb: size of the matrix of all pairs in float32.
         recall: share of the true neighbours that were found, on a sample; 1 where search is exact.
     """
 
@@ -81,7 +71,7 @@ def synthetic_batch(
     words: int = 40,
     distinct: float = 0.5,
 ) -> dict[str, Any]:
-    """Arguments of `assign` for observations drawn from each task's words, a share distinct."""
+    """Return arguments of `assign`: observations of their task's words, a share distinct."""
     rows = episodes * steps
     per_group = max(1, round(rows * distinct))
     vocabulary = np.array([f"word{number}" for number in range(_VOCABULARY)])
@@ -105,69 +95,48 @@ def synthetic_batch(
     }
 
 
-def time_methods(
-    batch: dict[str, Any],
-    methods: Iterable[str] = ("gigpo", "proxmo"),
-    *,
-    repeats: int = 5,
-    **options: Any,
-) -> list[Timing]:
-    """Time methods on a batch, in turn with the plain version of the two that compare steps.
+def time_methods(batch: dict[str, Any], *, repeats: int = 5) -> list[Timing]:
+    """Time the methods that compare steps, in turn with their plain versions.
 
     Args:
         batch: arguments of `assign`.
-        methods: names of methods.
-        repeats: runs of each, after one that is not counted; the medians are reported.
-        **options: options of all the methods.
+        repeats: runs of each, after one that is not counted.
     """
     returns = assign("grpo", **batch).step_return
-    plain = {
-        "proxmo": partial(plain_soft_advantage, batch["state"], batch["group"], returns),
-        "gigpo": partial(plain_exact_advantage, batch["state"], batch["group"], returns),
-    }
     timings = []
-    for name in methods:
-        ours, other = partial(assign, name, **batch, **options), plain.get(name)
-        ours()
-        if other:
-            other()  # It imports its libraries, and they start their threads.
-        pairs = [(_seconds(ours), _seconds(other) if other else None) for _ in range(repeats)]
-        seconds = statistics.median(own for own, _ in pairs)
-        theirs = [(their, their / own) for own, their in pairs if their is not None]
-        medians = [statistics.median(column) for column in zip(*theirs, strict=True)]
-        timings.append(Timing(name, len(returns), seconds, *(medians or (None, None))))
+    for name, plain in (("gigpo", plain_exact_advantage), ("proxmo", plain_soft_advantage)):
+        ours = partial(assign, name, **batch)
+        theirs = partial(plain, batch["state"], batch["group"], returns)
+        # The first runs import libraries and start their threads.
+        ours(), theirs()
+        pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(repeats)]
+        rows = zip(*((own, other, other / own) for own, other in pairs), strict=True)
+        timings.append(Timing(name, len(returns), *map(statistics.median, rows)))
     return timings
 
 
 def measure_scale(rows: int, *, top_k: int = 64) -> Scale:
     """Run ProxMO on distinct states in the batch scope, in a process of its own for its memory."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(_scale, rows, top_k).result()
+    return isolated(_measure_scale, rows, top_k)
 
 
-def _scale(rows: int, top_k: int) -> Scale:
+def _measure_scale(rows: int, top_k: int) -> Scale:
     groups = -(-rows // 400)
     whole = synthetic_batch(np.random.default_rng(0), groups=groups, distinct=1.0)
     batch = {name: column[:rows] for name, column in whole.items()}
     del whole
-    # The first use of a library and of its threads is not the search's.
+    # Loads libraries and starts their threads, which is not to be timed.
     assign("proxmo", **synthetic_batch(np.random.default_rng(0), groups=1, steps=2), top_k=1)
     started = time.perf_counter()
     found = assign("proxmo", **batch, scope="batch", top_k=top_k).diagnostics
     seconds = time.perf_counter() - started
-    return Scale(
-        rows=rows,
-        top_k=top_k,
-        seconds=seconds,
-        peak_mb=_peak_mb(),
-        dense_mb=4 * rows**2 / 1e6,
-        recall=found.get("credit/search_recall", 1.0),
-    )
+    recall = found.get("credit/search_recall", 1.0)
+    return Scale(rows, top_k, seconds, peak_mb(), 4 * rows**2 / 1e6, recall)
 
 
 def plain_soft_advantage(state: list[str], group: NDArray[Any], value: NDArray[Any]) -> NDArray:
-    """G_t - B_t the published way: every row embedded, all pairs compared, other tasks masked."""
-    vectors = _tfidf_of_all_rows(state)
+    """Return G_t - B_t the published way: embed every row, compare all pairs, mask other tasks."""
+    vectors = fitted_to_batch(state)(state).astype(np.float64)
     logits = vectors @ vectors.T / _TAU
     logits[np.not_equal.outer(group, group)] = -np.inf
     weight = np.exp(logits - logits.max(1, keepdims=True))
@@ -175,7 +144,7 @@ def plain_soft_advantage(state: list[str], group: NDArray[Any], value: NDArray[A
 
 
 def plain_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray[Any]) -> NDArray:
-    """(G_t - mean) / std over identical states of the group, the published way: rows in loops."""
+    """Return (G_t - mean) / std over identical states of the group the published way: in loops."""
     import torch
 
     values = torch.from_numpy(value)
@@ -193,29 +162,7 @@ def plain_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray[
     return result.numpy()
 
 
-def _tfidf_of_all_rows(state: list[str]) -> NDArray[np.float64]:
-    """By scikit-learn as published; without it by our own code, which is a little faster."""
-    try:
-        sklearn = importlib.import_module("sklearn.feature_extraction.text")
-    except ImportError:
-        return fitted_to_batch(state)(state).astype(np.float64)
-    vectors: NDArray[np.float64] = (
-        sklearn.TfidfVectorizer(max_features=_MAX_FEATURES).fit_transform(state).toarray()
-    )
-    return vectors
-
-
 def _seconds(run: Callable[[], Any]) -> float:
     started = time.perf_counter()
     run()
     return time.perf_counter() - started
-
-
-def _peak_mb() -> float:
-    """Highest resident memory of this process. The one of `getrusage` includes the parent's."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return float("nan")
-    found = re.search(r"VmHWM:\s+(\d+) kB", status)
-    return int(found[1]) / 1000 if found else float("nan")

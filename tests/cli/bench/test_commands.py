@@ -1,0 +1,99 @@
+"""The benchmark commands print what they measured, however little that is."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+CREDIT = ("--groups", "2", "--episodes", "2", "--steps", "5", "--repeats", "1")
+ENV = ("--steps", "100", "--games", "0")
+LOAD = ("--seconds", "1", "--sessions", "3", "--workers", "1", "--difficulty", "tiny")
+
+
+@pytest.mark.parametrize("name", ["credit", "search"])
+@pytest.mark.parametrize("sizes", ["many", "0", "10,-1", "inf"])
+def test_sizes_that_are_none_are_refused(proxmo, name, sizes):
+    done = proxmo("bench", name, "--sizes", sizes)
+    assert done.code == 2
+    assert "expected numbers like 1000,100000" in done.error_line
+
+
+def test_credit_tables_name_times_ratios_and_the_growth(proxmo):
+    done = proxmo("bench", "credit", *CREDIT, "--sizes", "80", "--top-k", "4")
+    assert done.code == 0
+    methods, growth = done.out.split("states", 1)
+    assert "plain dense" in methods and "gigpo" in methods and "proxmo" in methods
+    assert "80" in growth and "MB" in growth and "1.000" in growth
+
+
+def test_credit_as_json(proxmo):
+    done = proxmo("bench", "credit", *CREDIT, "--sizes", "", "--json")
+    found = json.loads(done.out)
+    assert [one["method"] for one in found["methods"]] == ["gigpo", "proxmo"]
+    assert all(one["rows"] == 20 and one["ratio"] > 0 for one in found["methods"])
+    assert found["growth"] == []
+
+
+def test_the_search_table_names_costs_and_the_plain_way(proxmo):
+    done = proxmo("bench", "search", "--sizes", "40", "--queries", "3")
+    assert done.code == 0
+    assert "plain p50" in done.out and "on disk" in done.out and "100%" in done.out
+
+
+def test_search_as_json(proxmo):
+    done = proxmo("bench", "search", "--sizes", "30,60", "--queries", "3", "--json")
+    assert [one["documents"] for one in json.loads(done.out)] == [30, 60]
+    assert all(one["same"] == 1 and one["disk_mb"] > 0 for one in json.loads(done.out))
+
+
+def test_the_table_of_environments_has_a_row_for_every_size(proxmo):
+    done = proxmo("bench", "env", *ENV, "--games", "20")
+    assert done.code == 0, done.err
+    rows = [line.split() for line in done.out.splitlines()]
+    assert [row[0] for row in rows[1:5]] == ["tiny", "small", "default", "large"]
+    assert rows[0][:2] == ["size", "actions"] and len({len(row) for row in rows[1:5]}) == 1
+    assert "over 20 games (large)" in done.out
+
+
+def test_further_data_are_measured_as_json(proxmo):
+    done = proxmo("bench", "env", *ENV, "--data", "generated", "--json")
+    result = json.loads(done.out)
+    assert [size["size"] for size in result["sizes"]][-1] == "data"
+    assert all(size["steps_per_second"] > 0 for size in result["sizes"])
+    assert result["beside"] is None
+
+
+def test_an_environment_that_cannot_be_measured_is_one_line(proxmo):
+    done = proxmo("bench", "env", "--env", "CartPole-v1")
+    assert done.code == 2 and "known: ALFWorld-v0" in done.err
+
+
+def test_the_load_table_says_what_the_shoppers_met(proxmo):
+    done = proxmo("bench", "webshop-http", *LOAD)
+    assert done.code == 0
+    assert "times the original's" in done.out and "none" in done.out and "(pages)" in done.out
+
+
+@pytest.mark.parametrize("surface", ["pages", "api"])
+def test_load_as_json(proxmo, surface):
+    done = proxmo("bench", "webshop-http", *LOAD, "--surface", surface, "--json")
+    found = json.loads(done.out)
+    assert done.code == 0 and found["errors"] == {}
+    assert found["surface"] == surface and found["workers"] == 1 and found["sessions"] == 3
+    assert found["requests"] >= found["purchases"] >= 1
+    assert found["requests_per_s"] == found["requests"]
+    assert 0 < found["p50_ms"] <= found["p99_ms"] < 1000
+    assert found["memory_mb"] > 10
+
+
+def test_answers_that_are_errors_are_counted_and_fail_the_command(proxmo, monkeypatch):
+    monkeypatch.setattr("proxmo_cli.bench.webshop._ApiShopper.leave", _look_for_nobody)
+    done = proxmo("bench", "webshop-http", *LOAD, "--surface", "api", "--json")
+    errors = json.loads(done.out)["errors"]
+    assert done.code == 1
+    assert list(errors) == ["_AnswerError: 404 for GET api"] and errors.popitem()[1] > 0
+
+
+async def _look_for_nobody(self) -> None:
+    await self._ask("GET", "/api/sessions/nobody")
