@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, Panel, Player
 
 _DEFAULT_ENV = "ALFWorld-v0"
-# The split nobody trains on, for environments that do not call it as usual.
-_DEFAULT_SPLIT = {"WebShop-v0": "test"}
-_USUAL_SPLIT = "valid_unseen"
 
 # Which options belong to which player; those of an agent to every language model.
 _ASKING = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
@@ -121,8 +118,7 @@ class PlayerOptions:
             return self._evaluate_checkpoint(panel, choice, settings)
         if panel is None:
             tasks["env"] = tasks["env"] or _DEFAULT_ENV
-            name = tasks["env"].rpartition(":")[2]
-            tasks["split"] = tasks["split"] or _DEFAULT_SPLIT.get(name, _USUAL_SPLIT)
+            tasks["split"] = tasks["split"] or eval_split(tasks["env"])
         if self.kind == "policy":
             from proxmo.evaluation import evaluate_policy
 
@@ -172,6 +168,15 @@ class PlayerOptions:
             listener=settings["listener"],
         ) as player:
             yield player
+
+
+def eval_split(env_id: str) -> str:
+    """Return the split an environment is evaluated on, once the module that describes it is in."""
+    from proxmo_envs import description_of
+    from proxmo_envs.creators import creator_of
+
+    creator_of(env_id)
+    return description_of(env_id).eval_split
 
 
 def _named(flags: list[str]) -> str:

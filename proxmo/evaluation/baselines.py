@@ -15,14 +15,14 @@ from proxmo.config import PromptConfig
 from proxmo.evaluation.players import Player, checkpoint_player
 from proxmo.policies.base import ChatPolicy, Policy
 from proxmo.policies.usage import Prices
+from proxmo_envs import description_of
 
 if TYPE_CHECKING:
     from proxmo.config import Config
     from proxmo.policies.openai import ApiLimits
     from proxmo.reporting.listener import Listener
 
-# Token budgets of prompts: the paper's for one step and its window, more for a whole episode.
-_BUDGETS = {"ALFWorld": 2048, "WebShop": 4096}
+# Token budget of a prompt that shows a whole episode.
 _WHOLE_EPISODE_BUDGET = 8192
 
 
@@ -147,5 +147,5 @@ def _budget(policy: Policy | ChatPolicy, world: str, asking: Asking) -> int:
         return asking.prompt_tokens
     needed = _WHOLE_EPISODE_BUDGET
     if asking.agent == "direct":
-        needed = _BUDGETS.get(world.rpartition(":")[2].partition("-")[0], 2048)
+        needed = description_of(world).max_prompt_tokens
     return needed if context is None else max(1, min(needed, context - asking.max_new_tokens))
