@@ -89,15 +89,13 @@ def _environments(env: str | None, data: str | None) -> list[Finding]:
 
     if env is not None:
         return _report(env, data)
-    findings = [
-        _checked(one.id, partial(_started, one.id, one.default_data)) for one in descriptions()
-    ]
+    findings = [_checked(one.id, partial(_summary, one.id, None)) for one in descriptions()]
     if data is not None:
-        findings.append(_checked(f"data {data}", partial(_started, "ALFWorld-v0", data)))
+        findings.append(_checked(f"data {data}", partial(_summary, "ALFWorld-v0", data)))
     return findings
 
 
-def _started(env_id: str, data: str | None) -> str:
+def _summary(env_id: str, data: str | None) -> str:
     """Play a few episodes of the first split that the data holds: a file may have only one."""
     report, tasks = _check(env_id, data)
     return f"{len(tasks)} tasks in split {tasks.split}; {report.success}"

@@ -39,7 +39,7 @@ _FLAGS = (
     options.path("--checkpoint", "Player: a checkpoint, or a run directory for its latest one."),
     options.text("--model", "Player: directory or hub id of a model.", metavar="M"),
     options.text("--api", "Player: a model behind an OpenAI-compatible API.", metavar="NAME"),
-    options.text("--policy", "Player: expert or random.", metavar="NAME"),
+    options.text("--policy", "Player: expert, random, or MODULE:NAME of an agent.", metavar="NAME"),
     options.text("--agent", "direct, react or reflexion  [direct]", metavar="A"),
     options.text("--style", "Prompt of the direct agent: think, terse, bare  [think]", metavar="S"),
     options.number(
@@ -49,7 +49,7 @@ _FLAGS = (
         metavar="T",
     ),
     options.count("--max-tokens", "Longest response  [512]"),
-    options.count("--prompt-tokens", "Longest prompt  [2048, WebShop 4096, a whole episode 8192]"),
+    options.count("--prompt-tokens", "Longest prompt  [the environment's, a whole episode 8192]"),
     options.count("--tries", "Tries per task, Reflexion  [3]"),
     options.device(),
     options.text("--base-url", "Address of the API  [$OPENAI_BASE_URL]", metavar="URL"),

@@ -309,8 +309,8 @@ def _generated_panel(module: str, name: str, data: str | None) -> Panel | None:
                 continue
             if data not in (None, family.data):
                 raise UsageError(
-                    f"the panel {name} is of {family.data or 'built-in'} tasks, which need no data: "
-                    f"leave --data {data} out"
+                    f"the panel {name} is of {family.data or 'built-in'} tasks, which need no "
+                    f"data: leave --data {data} out"
                 )
             kwargs = {"difficulty": found["difficulty"]} if found["difficulty"] else {}
             world = EnvConfig(_full_id(module, description), family.data, kwargs=kwargs)
