@@ -60,11 +60,6 @@ def policy_player(policy: str) -> Player:
     if policy not in agents:
         raise UnknownNameError("policy", policy, agents)
     agent = agents[policy]()
-    if not callable(getattr(agent, "act", None)):
-        raise UsageError(
-            f"--policy {policy} gives {agent!r:.100}, expected an agent: an object with the method "
-            "`act(situations, *, seed)`"
-        )
     return Player(agent, "-", policy, env_options=getattr(agent, "env_options", {}))
 
 
@@ -74,9 +69,12 @@ def _agent_of(policy: str) -> Callable[[], Agent]:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as cause:
         raise UsageError(f"unknown policy {policy!r}: {cause}") from cause
-    if not callable(found):
-        raise UsageError(f"--policy {policy} is {found!r:.100}, expected a class of agents")
-    return found  # type: ignore[no-any-return]  # a user's class has no known type
+    if not callable(getattr(found, "act", None)):
+        raise UsageError(
+            f"--policy {policy} is {found!r:.100}, expected a class with the method "
+            "`act(self, situations, *, seed)`"
+        )
+    return found
 
 
 def checkpoint_player(
