@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,11 +20,70 @@ from ..failures import DONE, FAILED
 from ..lazy import CONTEXT, NearNamesGroup
 
 if TYPE_CHECKING:
+    from .alfworld import Beside
     from .env import Speed
 
-_Row = TypeVar("_Row")
 # Requests per second of the original's best server, when its recordings were made.
 _ORIGINAL_PER_S = 61
+
+
+def _time(seconds: float) -> str:
+    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
+
+
+# Heading -> how the cell of a measurement is written: a format, or a function.
+Columns = Mapping[str, str | Callable[[Any], str]]
+_TIMINGS: Columns = {
+    "method": "{0.method}",
+    "steps": "{0.rows}",
+    "time": lambda one: _time(one.seconds),
+    "plain dense": lambda one: _time(one.plain_seconds),
+    "ratio": "{0.ratio:.1f}",
+}
+_SCALES: Columns = {
+    "states": "{0.rows}",
+    "neighbours": "{0.top_k}",
+    "time": lambda one: _time(one.seconds),
+    "peak memory": "{0.peak_mb:.0f} MB",
+    "all pairs would take": "{0.dense_mb:.0f} MB",
+    "recall": "{0.recall:.3f}",
+}
+_SPEEDS: Columns = {
+    "size": "{0.size}",
+    "actions": "{0.actions:.0f}",
+    "steps/s": "{0.steps_per_second:,.0f}",
+    "steps/s, made": "{0.made_steps_per_second:,.0f}",
+    "resets/s": "{0.resets_per_second:,.0f}",
+    "kB a game": lambda one: f"{one.live_bytes / 1e3:.0f}",
+}
+_TRAINERS: Columns = {
+    "training": "{0.trainer}",
+    "useful tokens": "{0.tokens:,}",
+    "CPU s": "{0.cpu_seconds:.1f}",
+    "wall s": "{0.seconds:.1f}",
+    "tokens per CPU s": "{0.rate:,.0f}",
+}
+_LOOPS: Columns = {
+    "rollout": "{0.loop}",
+    "episodes": "{0.episodes:,}",
+    "generated": "{0.generated:,}",
+    "useful": "{0.useful:,}",
+    "efficiency": lambda one: f"{one.useful / one.generated:.2f}",
+    "CPU s": "{0.cpu_seconds:.1f}",
+}
+_SEARCHES: Columns = {
+    "documents": "{0.documents}",
+    "build": "{0.build_seconds:.1f} s",
+    "peak memory": "{0.peak_mb:.0f} MB",
+    "on disk": "{0.disk_mb:.1f} MB",
+    "open": "{0.open_ms:.2f} ms",
+    "search p50": "{0.p50_ms:.2f} ms",
+    "search p99": "{0.p99_ms:.2f} ms",
+    "plain p50": "{0.plain_p50_ms:.2f} ms",
+    "plain p99": "{0.plain_p99_ms:.2f} ms",
+    "ratio": lambda one: f"{one.plain_p50_ms / one.p50_ms:.1f}",
+    "same": "{0.same:.0%}",
+}
 
 
 class Sizes(click.ParamType):
@@ -86,28 +145,9 @@ def credit(repeats: int, sizes: tuple[int, ...], top_k: int, as_json: bool, **sh
     if as_json:
         show_json({"methods": timings, "growth": scales})
         return
-    _show(
-        timings,
-        {
-            "method": "{0.method}",
-            "steps": "{0.rows}",
-            "time": lambda one: _time(one.seconds),
-            "plain dense": lambda one: _time(one.plain_seconds),
-            "ratio": "{0.ratio:.1f}",
-        },
-    )
+    _show(timings, _TIMINGS)
     if scales:
-        _show(
-            scales,
-            {
-                "states": "{0.rows}",
-                "neighbours": "{0.top_k}",
-                "time": lambda one: _time(one.seconds),
-                "peak memory": "{0.peak_mb:.0f} MB",
-                "all pairs would take": "{0.dense_mb:.0f} MB",
-                "recall": "{0.recall:.3f}",
-            },
-        )
+        _show(scales, _SCALES)
 
 
 @command.command("env", short_help="An environment beside its original, by size of its rooms.")
@@ -155,32 +195,26 @@ def env(
     if as_json:
         show_json({"env": env, "sizes": speeds, "beside": both})
         return
-    _show(
-        speeds,
-        {
-            "size": "{0.size}",
-            "actions": "{0.actions:.0f}",
-            "steps/s": "{0.steps_per_second:,.0f}",
-            "steps/s, made": "{0.made_steps_per_second:,.0f}",
-            "resets/s": "{0.resets_per_second:,.0f}",
-            "kB a game": lambda one: f"{one.live_bytes / 1e3:.0f}",
-        },
-    )
+    _show(speeds, _SPEEDS)
     for one in speeds:
         if one.growth_bytes is not None:
             grown = f"{one.growth_bytes / 1e6:.1f} MB"
             show(f"memory grew by {grown} over {one.games:,} games ({one.size})")
     if both is not None:
-        rates = {
-            "steps/s": (both.ours_steps, both.original_steps),
-            "resets/s": (both.ours_resets, both.original_resets),
-        }
-        rows = [
-            (name, f"{ours:,.0f}", f"{theirs:,.2f}", f"{ours / theirs:,.0f}")
-            for name, (ours, theirs) in rates.items()
-        ]
-        rows.append(("MB of the process", "", f"{both.original_bytes / 1e6:.0f}", ""))
-        show_table((f"{both.tasks} tasks, {both.steps} steps", "ours", "original", "ratio"), rows)
+        _show_original(both)
+
+
+def _show_original(both: Beside) -> None:
+    rates = {
+        "steps/s": (both.ours_steps, both.original_steps),
+        "resets/s": (both.ours_resets, both.original_resets),
+    }
+    rows = [
+        (name, f"{ours:,.0f}", f"{theirs:,.2f}", f"{ours / theirs:,.0f}")
+        for name, (ours, theirs) in rates.items()
+    ]
+    rows.append(("MB of the process", "", f"{both.original_bytes / 1e6:.0f}", ""))
+    show_table((f"{both.tasks} tasks, {both.steps} steps", "ours", "original", "ratio"), rows)
 
 
 @command.command("train", short_help="The training loop beside TRL's, its rollout, its memory.")
@@ -231,28 +265,9 @@ def train(
         show_json({"speed": speed, "rollout": loops, "memory": growth})
         return
     ratio = f"{median(speed.ratios):.2f}" if speed.ratios else ""
-    _show(
-        [one for one in (speed.ours, speed.theirs) if one is not None],
-        {
-            "training": "{0.trainer}",
-            "useful tokens": "{0.tokens:,}",
-            "CPU s": "{0.cpu_seconds:.1f}",
-            "wall s": "{0.seconds:.1f}",
-            "tokens per CPU s": "{0.rate:,.0f}",
-            "ratio": lambda one: ratio if one is speed.ours else "",
-        },
-    )
-    _show(
-        loops,
-        {
-            "rollout": "{0.loop}",
-            "episodes": "{0.episodes:,}",
-            "generated": "{0.generated:,}",
-            "useful": "{0.useful:,}",
-            "efficiency": lambda one: f"{one.useful / one.generated:.2f}",
-            "CPU s": "{0.cpu_seconds:.1f}",
-        },
-    )
+    trainers = [one for one in (speed.ours, speed.theirs) if one is not None]
+    _show(trainers, {**_TRAINERS, "ratio": lambda one: ratio if one is speed.ours else ""})
+    _show(loops, _LOOPS)
     if growth is not None:
         show(
             f"memory: {growth.before / 1e6:.1f} MB after the warm-up, {growth.after / 1e6:.1f} MB "
@@ -288,22 +303,7 @@ def search(sizes: tuple[int, ...], queries: int, seed: int, as_json: bool) -> No
     if as_json:
         show_json(found)
         return
-    _show(
-        found,
-        {
-            "documents": "{0.documents}",
-            "build": "{0.build_seconds:.1f} s",
-            "peak memory": "{0.peak_mb:.0f} MB",
-            "on disk": "{0.disk_mb:.1f} MB",
-            "open": "{0.open_ms:.2f} ms",
-            "search p50": "{0.p50_ms:.2f} ms",
-            "search p99": "{0.p99_ms:.2f} ms",
-            "plain p50": "{0.plain_p50_ms:.2f} ms",
-            "plain p99": "{0.plain_p99_ms:.2f} ms",
-            "ratio": lambda one: f"{one.plain_p50_ms / one.p50_ms:.1f}",
-            "same": "{0.same:.0%}",
-        },
-    )
+    _show(found, _SEARCHES)
 
 
 @command.command("webshop-http", short_help="A server of the shop under load.")
@@ -354,14 +354,10 @@ def webshop_http(
     return FAILED if found.errors else DONE
 
 
-def _show(found: Sequence[_Row], columns: Mapping[str, str | Callable[[_Row], str]]) -> None:
-    """Print a table with a row for each measurement, its columns as formats or functions of it."""
+def _show(found: Sequence[object], columns: Columns) -> None:
+    """Print a table with a row for each measurement."""
     cells = [
         [form.format(one) if isinstance(form, str) else form(one) for form in columns.values()]
         for one in found
     ]
     show_table(tuple(columns), cells)
-
-
-def _time(seconds: float) -> str:
-    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

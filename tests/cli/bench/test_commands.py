@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.fakes import COUNTER, save_tiny_model
+
 CREDIT = ("--groups", "2", "--episodes", "2", "--steps", "5", "--repeats", "1")
 ENV = ("--steps", "100", "--games", "0")
 LOAD = ("--seconds", "1", "--sessions", "3", "--workers", "1", "--difficulty", "tiny")
@@ -33,6 +35,25 @@ def test_credit_as_json(proxmo):
     assert [one["method"] for one in found["methods"]] == ["gigpo", "proxmo"]
     assert all(one["rows"] == 20 and one["ratio"] > 0 for one in found["methods"])
     assert found["growth"] == []
+
+
+def test_training_rollouts_and_memory_are_printed(proxmo, tmp_path):
+    pytest.importorskip("torch")
+    model = save_tiny_model(tmp_path / "model")
+    settings = {
+        "env.id": COUNTER,
+        "env.kwargs.free": "false",
+        "prompt.style": "terse",
+        "prompt.max_prompt_tokens": 200,
+        "sampling.max_new_tokens": 10,
+    }
+    few = ("--tasks", 2, "--group-size", 2, "--iterations", 2, "--repeats", 1, "--memory", 2)
+    sets = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    done = proxmo("bench", "train", "--model", model, *few, *sets)
+    assert done.code == 0, done.err
+    training, rollout = done.out.split("rollout", 1)
+    assert "tokens per CPU s" in training and "proxmo" in training
+    assert "until the slowest ends" in rollout and "memory: " in rollout
 
 
 def test_the_search_table_names_costs_and_the_plain_way(proxmo):
