@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 _DEFAULT_ENV = "ALFWorld-v0"
 
 # Which options belong to which player; those of an agent to every language model.
-_ASKING = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
+_AGENT = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
 _API = ("base_url", "rate", "timeout", "price_in", "price_out")
 _ALLOWED = {
-    "checkpoint": {*_ASKING, "device"},
-    "model": {*_ASKING, "device"},
-    "api": {*_ASKING, *_API},
+    "checkpoint": {*_AGENT, "device"},
+    "model": {*_AGENT, "device"},
+    "api": {*_AGENT, *_API},
     "policy": set[str](),
 }
 # A checkpoint is prompted as in its training; these need another --agent.
@@ -83,7 +83,7 @@ class PlayerOptions:
         if len(given) != 1:
             raise UsageError("give one of --checkpoint DIR, --model M, --api NAME, --policy NAME")
         ((kind, name),) = given.items()
-        flags = {flag: settings.pop(flag) for flag in (*_ASKING, *_API, "device")}
+        flags = {flag: settings.pop(flag) for flag in (*_AGENT, *_API, "device")}
         flags = {flag: value for flag, value in flags.items() if value is not None}
         strange = [flag for flag in flags if flag not in _ALLOWED[kind]]
         if strange:
@@ -101,9 +101,9 @@ class PlayerOptions:
         return cls(kind, str(name), flags)
 
     @property
-    def asking(self) -> dict[str, Any]:
-        """The fields of `Asking` that were given."""
-        return {_FIELDS.get(f, f): value for f, value in self.flags.items() if f in _ASKING}
+    def agent_settings(self) -> dict[str, Any]:
+        """The fields of `AgentSettings` that were given."""
+        return {_FIELDS.get(f, f): value for f, value in self.flags.items() if f in _AGENT}
 
     def evaluate(
         self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
@@ -135,21 +135,23 @@ class PlayerOptions:
         self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
     ) -> Evaluation:
         from proxmo.evaluation import checkpoint_panel, evaluate
-        from proxmo.evaluation.baselines import asked_checkpoint
+        from proxmo.evaluation.baselines import checkpoint_with_agent
 
         world = choice["env"] if panel is None else panel.env.id
         device = self.flags.get("device", "auto")
-        player, config = asked_checkpoint(Path(self.name), self.asking, world=world, device=device)
+        player, config = checkpoint_with_agent(
+            Path(self.name), self.agent_settings, world=world, device=device
+        )
         return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
 
     @contextmanager
     def _player(self, world: str, settings: Mapping[str, Any]) -> Iterator[Player]:
-        from proxmo.evaluation.baselines import Asking, api_player, model_player
+        from proxmo.evaluation.baselines import AgentSettings, api_player, model_player
 
-        asking = Asking(**self.asking)
+        agent_settings = AgentSettings(**self.agent_settings)
         if self.kind == "model":
             device = self.flags.get("device", "auto")
-            yield model_player(self.name, world, asking, device=device)
+            yield model_player(self.name, world, agent_settings, device=device)
             return
         from proxmo.policies.openai import ApiLimits
         from proxmo.policies.usage import Prices
@@ -160,7 +162,7 @@ class PlayerOptions:
         with api_player(
             self.name,
             world,
-            asking,
+            agent_settings,
             base_url=self.flags.get("base_url"),
             limits=ApiLimits(**limits),
             prices=Prices(self.flags.get("price_in", 0.0), self.flags.get("price_out", 0.0)),

@@ -25,7 +25,7 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One decision: the prompt as sent, the reply as sampled, and what the world paid for it.
+    """One decision: the prompt as sent, the response as sampled, and what the world paid for it.
 
     `logprobs` are those of the sampler at sampling temperature, one per token of `response_ids`
     (the end-of-turn token included). `observation` is the raw text the agent reacted to: the state

@@ -80,7 +80,7 @@ class LiveEpisode:
         )
 
 
-class Player:
+class EpisodeRunner:
     """Starts and advances episodes.
 
     Args:
