@@ -67,7 +67,7 @@ def abilities_of(creator: Any) -> list[Ability]:
     return [
         Ability(
             "tasks",
-            hasattr(creator, "task_set"),
+            _offers(creator, ListsTasks),
             "a class method `task_set(split=, data=)` and `reset(options={'task_id': ID})`",
             "named tasks and splits",
         ),
@@ -80,17 +80,21 @@ def abilities_of(creator: Any) -> list[Ability]:
         ),
         Ability(
             "snapshots",
-            hasattr(creator, "snapshot") and hasattr(creator, "restore"),
+            _offers(creator, HasSnapshots),
             "methods `snapshot()` and `restore(snapshot)`",
             "search and branching in programs of your own",
         ),
         Ability(
             "plan",
-            hasattr(creator, "plan"),
+            _offers(creator, Plans),
             "a method `plan()`",
             "the plan that `proxmo play --expert` shows",
         ),
     ]
+
+
+def _offers(creator: Any, protocol: type) -> bool:
+    return isinstance(creator, type) and issubclass(creator, protocol)
 
 
 def accepts(creator: Any, name: str) -> bool:

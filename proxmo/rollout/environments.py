@@ -52,7 +52,8 @@ def make_plain_env(config: EnvConfig, **extra: Any) -> Any:
         raise UsageError(no_data(config.id, config.data))
     if "expert_action" in extra and not accepts(creator, "expert_action"):
         raise UsageError(
-            f"{config.id} has no expert: its class takes no argument `expert_action` "
+            f"{config.id} has no expert, which the embedded model, --policy expert, --expert and "
+            "`proxmo sft` without --from need: its class takes no argument `expert_action` "
             "(docs/environments.md says how to add one)"
         )
     if config.max_steps is not None:
