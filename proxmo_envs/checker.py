@@ -75,8 +75,10 @@ class _Check:
 
     env: Any
     rng: np.random.Generator
+    # Only find out how success is told: play no longer than that takes.
+    quick: bool = False
     found: dict[str, None] = field(default_factory=dict)
-    # What broke the play of an episode, as an environment may that depends on a server.
+    # Breaches that a quick check forgives: they may be those of one task, or of a server.
     failures: dict[str, None] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
@@ -86,16 +88,19 @@ class _Check:
         spec = self.env.spec
         return spec.id if spec is not None else type(self.env.unwrapped).__name__
 
-    def play(self, episodes: int, *, until_success_is_told: bool = False) -> None:
+    def play(self, episodes: int) -> None:
         for number, task_id in enumerate(self._task_ids(episodes)):
-            if until_success_is_told and self.seen & {*SUCCESS_KEYS}:
+            if self._knows_enough():
                 return
             failure = self._guarded(partial(self._episode, number, task_id))
             if failure is not None:
                 self.failures[failure] = None
-        if not until_success_is_told:
+        if not self.quick:
             self.found |= self.failures
             self._guarded(self._compare_resets)
+
+    def _knows_enough(self) -> bool:
+        return self.quick and bool(self.seen & {*SUCCESS_KEYS})
 
     def _task_ids(self, number: int) -> Sequence[str | None]:
         lister = getattr(self.env.unwrapped, "task_set", None)
@@ -113,9 +118,10 @@ class _Check:
             if not (known and ids):
                 raise TypeError(f"task_set returned {tasks!r:.100}")
         except Exception as error:
-            self._find(
+            breach = (
                 f"the class method task_set(split={split!r}) gives no TaskSet of texts: {error}"
             )
+            self.failures[breach] = None
             return [None] * number
         return [ids[int(i)] for i in self.rng.integers(len(ids), size=number)]
 
@@ -147,6 +153,8 @@ class _Check:
                     f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}"
                 )
         for _ in range(_LONGEST):
+            if self._knows_enough():
+                return
             result = self.env.step(self._action(info))
             if not isinstance(result, tuple) or len(result) != 5:
                 wanted = "(observation, reward, terminated, truncated, info)"
@@ -160,10 +168,11 @@ class _Check:
                     self._find(expected(name, ended, "True or False"))
             if terminated or truncated:
                 return
-        self._find(
+        breach = (
             f"an episode of random actions had no end after {_LONGEST} steps: register the "
             "environment with max_episode_steps"
         )
+        self.failures[breach] = None
 
     def _look(self, observation: Any, info: Any) -> None:
         self._find(*breaches(observation, info))
@@ -218,8 +227,9 @@ class _Check:
 def inspect_success(env: Any) -> tuple[EnvReport, list[str]]:
     """Find out how an environment tells success: play until it does, at most two episodes.
 
-    Returns the report and the breaches found on the way; an episode that raises is not one.
+    Returns the report and the breaches found on the way. An episode that raises or does not end is
+    not one here: that may be the fault of one task, and ends one episode of a run.
     """
-    check = _Check(env, np.random.default_rng(0))
-    check.play(2, until_success_is_told=True)
+    check = _Check(env, np.random.default_rng(0), quick=True)
+    check.play(2)
     return check.report(), list(check.found)
