@@ -9,7 +9,6 @@ from .lazy import CONTEXT, LazyGroup
 # name -> module and one line of help, as in `main`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "alfworld": ("data_alfworld", "Pack the official ALFWorld games into one file."),
-    "generate": ("data_generate", "Write generated ALFWorld games as official folders."),
     "webshop": ("data_webshop", "Pack the raw files of WebShop into one directory."),
 }
 

@@ -1,4 +1,4 @@
-"""`proxmo data alfworld`: the official games, brought into the one-file form."""
+"""`proxmo data alfworld`: packs the official games into one file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CACHE = "~/.cache/proxmo/alfworld"
 @click.command("alfworld")
 @options.path(
     "--from",
-    "Official data directory, its .zip archive, or a .jsonl file.",
+    "Official data directory, or a .zip archive of one.",
     name="origin",
     metavar="PATH",
     exists=True,
@@ -51,10 +51,10 @@ def command(
     if origin is not None and (url or sha256):
         raise UsageError("--url and --sha256 belong to --download")
     from proxmo_envs.alfworld.download import ARCHIVE, fetch
-    from proxmo_envs.alfworld.sources import pack
+    from proxmo_envs.alfworld.official import pack
 
     if origin is not None and out.exists() and out.samefile(origin):
-        raise UsageError(f"--out {out} is what --from names: nothing may be written over it")
+        raise UsageError(f"--out {out} is the file that --from names; give another one")
     if origin is None:
         origin = fetch(url or ARCHIVE, cache.expanduser(), sha256=sha256, progress=_Percent())
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def command(
 
 
 class _Percent:
-    """Says on stderr, every ten per cent, how far a download is."""
+    """Shows on stderr how far a download is, every ten per cent."""
 
     def __init__(self) -> None:
         self._said = -1
@@ -85,7 +85,7 @@ def _print(listings: dict[str, Listing], out: Path, *, as_json: bool) -> None:
         return
     from proxmo.reporting.tables import table
 
-    reasons = {split: Counter(dict(one.left_out)) for split, one in listings.items()}
+    reasons = {split: Counter(one.left_out) for split, one in listings.items()}
     rows = (
         (split, f"{len(one.ids):,}", f"{reasons[split].total():,}")
         for split, one in listings.items()

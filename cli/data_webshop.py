@@ -29,15 +29,15 @@ _SAY_EVERY_S = 5.0
 @options.debug
 def command(origin: Path, out: Path, limit: int | None, seed: int, as_json: bool) -> None:
     """Pack the raw files of WebShop, its goals and a search index, so that it opens at once."""
-    from webshop_server.catalogue import Catalogue
-    from webshop_server.goals import Goals
-    from webshop_server.packed import pack
-    from webshop_server.raw import read_entries
+    from webshop_server.data.packed import PackedCatalogue
+    from webshop_server.data.raw import read_entries
+    from webshop_server.packing import pack
+    from webshop_server.rules.goals import Goals
 
     start = time.monotonic()
     entries = read_entries(origin, limit=limit, seed=seed, tell=_say)
     pack(entries, out, seed=seed, progress=_Progress())
-    catalogue = Catalogue.open(out)
+    catalogue = PackedCatalogue(out)
     result = {
         "directory": str(out),
         "bytes": sum(path.stat().st_size for path in out.rglob("*") if path.is_file()),

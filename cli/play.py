@@ -44,14 +44,14 @@ def command(
     """
     from proxmo.rollout.environments import make_env
 
-    kwargs = dict(map(_assignment, assignments))
+    kwargs = dict(map(assignment, assignments))
     if expert:
         kwargs["expert_action"] = True
     with closing(make_env(EnvConfig(id=env, split=split, data=data, kwargs=kwargs))) as world:
         _play(world, seed, {} if task is None else {"task_id": task}, expert=expert)
 
 
-def _assignment(text: str) -> tuple[str, Any]:
+def assignment(text: str) -> tuple[str, Any]:
     """Read `name=value`; a value that is JSON (a number, true, null) means what JSON says."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():

@@ -1,200 +1,227 @@
-"""The configuration of a run: one tree of dataclasses, one comment line under each field's name."""
+"""The configuration of a run: one tree of dataclasses, each field with its range and its meaning.
+
+This module only declares. `proxmo.config_loading` reads presets and checks them against these
+types; docs/configuration.md is generated from them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Gt, Le, Predicate
+
+Name = Annotated[str, Predicate(lambda text: bool(text.strip()))]
+Count = Annotated[int, Ge(1)]
+CountOrZero = Annotated[int, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+PositiveOrZero = Annotated[float, Ge(0)]
+
+
+class Section:
+    """Base of every part of the configuration: how pydantic checks it."""
+
+    __slots__ = ()
+    __pydantic_config__ = {
+        "strict": True,
+        "extra": "forbid",
+        "allow_inf_nan": False,
+        "use_attribute_docstrings": True,
+    }
 
 
 @dataclass(frozen=True, slots=True)
-class EnvConfig:
-    """Which world is played."""
+class EnvConfig(Section):
+    """The environment."""
 
-    # Gymnasium id of a registered text environment.
-    id: str = "ALFWorld-v0"
-    # Where the tasks come from: None (generated games), a directory or a file.
-    data: str | None = None
-    # Tasks to train on.
-    split: str = "train"
-    # Step limit of an episode; None takes the environment's own (50 in ALFWorld, 15 in WebShop).
-    max_steps: int | None = None
-    # Further keyword arguments of `gymnasium.make`, for example {difficulty = "tiny"}.
+    id: Name = "ALFWorld-v0"
+    """Gymnasium id of a registered text environment, or `module:id` to import the module first."""
+    data: Name | None = None
+    """Directory or file of the tasks; none takes those that come with the environment."""
+    split: Name = "train"
+    """Split of the tasks to train on."""
+    max_steps: Count | None = None
+    """Step limit of an episode; none takes the environment's own (ALFWorld 50, WebShop 15)."""
     kwargs: dict[str, Any] = field(default_factory=dict)
+    """Further keyword arguments of `gymnasium.make`, for example {difficulty = "tiny"}."""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelConfig:
-    """Which language model is trained."""
+class ModelConfig(Section):
+    """The language model to train."""
 
-    # A directory, a Hugging Face hub id, or "tiny": the embedded model, built and warmed up here.
-    name: str = "tiny"
-    # "auto" (cuda when there is one), "cpu", "cuda", "cuda:1".
+    name: Name = "tiny"
+    """A directory, a Hugging Face id, or "tiny": the embedded model, which proxmo builds itself."""
     device: str = "auto"
-    # Parameter type: "auto" (bfloat16 on cuda, float32 on cpu), "float32", "bfloat16".
-    dtype: str = "auto"
-    # Rank of LoRA adapters (peft); 0 trains every weight.
-    lora_rank: int = 0
-    # Scale of the adapters: alpha / rank times their product is added.
-    lora_alpha: int = 32
-    # Load the base in 4 bits (QLoRA, bitsandbytes on cuda); needs lora_rank.
+    """Device: "auto" (cuda where there is one), "cpu", "cuda" or one GPU such as "cuda:1"."""
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Type of the parameters; "auto" is bfloat16 on cuda, float32 on a CPU."""
+    lora_rank: CountOrZero = 0
+    """Rank of LoRA adapters (peft); 0 trains every weight."""
+    lora_alpha: Count = 32
+    """Scale of the adapters: the model adds alpha / rank times their product."""
     load_in_4bit: bool = False
-    # Recompute activations in the backward pass: less memory, about a third more time.
+    """Load the base in 4 bits (QLoRA, bitsandbytes on cuda); needs lora_rank."""
     gradient_checkpointing: bool = False
-    # What several processes (--nproc) hold of what is trained: "data" (all of it each), "fsdp"
-    # (FSDP2: a piece of weights, gradients and optimiser state each).
-    parallel: str = "data"
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    parallel: Literal["data", "fsdp"] = "data"
+    """With several processes (--nproc): "data" gives each the whole model, "fsdp" (FSDP2) a shard
+    of the weights, gradients and optimiser state."""
 
 
 @dataclass(frozen=True, slots=True)
-class PromptConfig:
-    """How an observation becomes a prompt and a reply becomes an action."""
+class PromptConfig(Section):
+    """How an observation becomes a prompt and a response becomes an action."""
 
-    # "think": <think>...</think><action>...</action>; "terse": the reply is the action;
-    # "bare": as terse, and the possible actions are not listed.
     style: str = "think"
-    # How many past (observation, action) pairs the prompt shows; 0 shows none.
-    history: int = 2
-    # Token budget of the prompt; what does not fit is cut visibly (oldest history first).
-    max_prompt_tokens: int = 2048
+    """Form of a response. "think": <think>...</think><action>...</action>; "terse": the action
+    alone; "bare": as terse, and the prompt does not list the admissible actions."""
+    history: CountOrZero = 2
+    """Number of past (observation, action) pairs in the prompt."""
+    max_prompt_tokens: Count = 2048
+    """Token budget of the prompt; a longer one is cut visibly, oldest history first."""
 
 
 @dataclass(frozen=True, slots=True)
-class SamplingConfig:
-    """How replies are sampled during training."""
+class SamplingConfig(Section):
+    """How the policy samples responses during training."""
 
-    # Softmax temperature; the same in the loss.
-    temperature: float = 1.0
-    # Longest reply in tokens.
-    max_new_tokens: int = 512
+    temperature: Positive = 1.0
+    """Softmax temperature; the loss uses the same."""
+    max_new_tokens: Count = 512
+    """Longest response in tokens."""
 
 
 @dataclass(frozen=True, slots=True)
-class RolloutConfig:
-    """How many episodes an iteration plays."""
+class RolloutConfig(Section):
+    """The episodes of an iteration, and the engine that samples them."""
 
-    # Tasks (groups) per iteration.
-    tasks: int = 16
-    # Episodes per task (N in the papers).
-    group_size: int = 8
-    # Subtracted from a step's reward when its action is invalid.
-    invalid_penalty: float = 0.1
-    # Who samples: "transformers" (the trained model itself), "vllm" (in this process),
-    # "vllm-server" (a running `vllm serve`).
+    tasks: Count = 16
+    """Tasks (groups) per iteration."""
+    group_size: Count = 8
+    """Episodes per task (N in the papers)."""
+    invalid_penalty: PositiveOrZero = 0.1
+    """Subtracted from a step's reward when its action is invalid."""
     engine: str = "transformers"
-    # Address of the vLLM server, such as http://127.0.0.1:8000.
+    """Engine that samples: "transformers" (the trained model itself), "vllm" (in this process),
+    "vllm-server" (a running `vllm serve`), or `module:name` of your own."""
     engine_url: str | None = None
-    # Share of the GPU's memory that vLLM in this process may take.
-    gpu_memory: float = 0.5
-    # Further arguments of vLLM's engine, for example {tensor_parallel_size = 2}.
+    """Address of the vLLM server, such as http://127.0.0.1:8000."""
+    gpu_memory: Annotated[float, Gt(0), Le(1)] = 0.5
+    """Share of the GPU's memory that vLLM in this process may take."""
     engine_options: dict[str, Any] = field(default_factory=dict)
-    # Most episodes in flight; None plays all of an iteration together.
-    max_live: int | None = None
-    # Seconds an episode's environment may take in all, in evaluations too; None sets no limit.
-    episode_timeout_s: float | None = None
-    # How often an episode that failed is played again; its group then goes on without it.
-    retries: int = 1
-    # How many updates the weights an episode is sampled with may be behind: 1 plays the episodes of
-    # the next iteration while this one is trained on (vLLM only).
-    lag: int = 0
-    # How often groups without variance are replaced by fresh tasks (DAPO's dynamic sampling).
-    resample: int = 0
-    # Largest mean gap between the log-probabilities of sampler and trainer right after an update;
-    # None: 0.001 in float32, 0.05 in bfloat16.
-    sync_tolerance: float | None = None
+    """Further arguments of vLLM's engine, for example {tensor_parallel_size = 2}."""
+    max_live: Count | None = None
+    """Most episodes in flight; none plays all of an iteration together."""
+    episode_timeout_s: Positive | None = None
+    """Seconds an episode's environment may take in all, in evaluations too; none: no limit."""
+    retries: CountOrZero = 1
+    """How often a failed episode is played again before its group goes on without it."""
+    lag: Annotated[int, Ge(0), Le(1)] = 0
+    """Off-policy lag in updates: 1 plays the episodes of the next iteration while the trainer
+    learns from this one (vLLM only)."""
+    resample: CountOrZero = 0
+    """How often fresh tasks replace groups without variance (DAPO's dynamic sampling)."""
+    sync_tolerance: Positive | None = None
+    """Largest mean gap between the log-probabilities of sampler and trainer right after an update;
+    none: 0.001 in float32, 0.05 in bfloat16."""
 
 
 @dataclass(frozen=True, slots=True)
-class CreditConfig:
+class CreditConfig(Section):
     """How returns become advantages (arXiv 2602.19225)."""
 
-    # A registered method: proxmo, gigpo, grpo, ...
-    method: str = "proxmo"
-    # Discount of the step return.
-    gamma: float = 0.95
-    # Weight of the step-level advantage against the episode-level one.
-    omega: float = 1.0
-    # Further options of the method, for example {tau = 0.1, beta = 0.1, embedding = "tfidf"}.
+    method: Name = "proxmo"
+    """A registered method (proxmo, gigpo, grpo, ...) or `module:name` of your own."""
+    gamma: Annotated[float, Ge(0), Le(1)] = 0.95
+    """Discount of the step return."""
+    omega: PositiveOrZero = 1.0
+    """Weight of the step-level advantage against the episode-level one."""
     options: dict[str, Any] = field(default_factory=dict)
+    """Further options of the method, for example {tau = 0.1, beta = 0.1, embedding = "tfidf"}."""
 
 
 @dataclass(frozen=True, slots=True)
-class OptimConfig:
+class OptimConfig(Section):
     """How advantages become an update."""
 
-    # Training iterations.
-    iterations: int = 150
-    # AdamW learning rate.
-    lr: float = 1e-6
-    # AdamW weight decay.
-    weight_decay: float = 0.01
-    # Linear warm-up of the learning rate, in optimiser steps.
-    warmup_steps: int = 0
-    # What follows: "constant", "linear" (to 0) or "cosine" (to 0) over the iterations.
-    lr_schedule: str = "constant"
-    # Largest gradient norm.
-    max_grad_norm: float = 1.0
-    # Clip ratio below and above 1.
-    clip_low: float = 0.2
-    clip_high: float = 0.2
-    # Weight of the KL divergence to the frozen reference; 0 keeps no reference.
-    kl_coef: float = 0.01
-    # Its estimator: "k1", "k2" or "k3".
-    kl_estimator: str = "k3"
-    # What a token weighs: "token" (all alike), "sequence" (the mean of each reply counts once) or
-    # "constant" (as "token", divided by replies times the length limit: Dr. GRPO).
-    aggregation: str = "token"
-    # Log-probabilities the ratio is taken to: "sampler" (as sampled) or "recomputed" before the
-    # update, with truncated importance sampling between both.
-    old_logprobs: str = "sampler"
-    # Largest importance weight between sampler and trainer; only with "recomputed".
-    importance_cap: float = 2.0
-    # Weight of the entropy bonus.
-    entropy_coef: float = 0.0
-    # Optimiser steps per pass over the batch.
-    minibatches: int = 1
-    # Passes over the batch.
-    epochs: int = 1
-    # Value head of `ppo` and `gae`: AdamW rate, passes over the batch, and how far an estimate may
-    # move in one iteration.
-    value_lr: float = 1e-3
-    value_epochs: int = 10
-    value_clip: float = 0.2
-    # Updates in a row without a finite gradient, after which a run stops.
-    max_skipped: int = 5
-    # Tokens (padding included) in one forward-backward pass.
-    micro_batch_tokens: int = 16384
+    iterations: CountOrZero = 150
+    """Training iterations."""
+    lr: PositiveOrZero = 1e-6
+    """AdamW learning rate."""
+    weight_decay: PositiveOrZero = 0.01
+    """AdamW weight decay."""
+    warmup_steps: CountOrZero = 0
+    """Linear warm-up of the learning rate, in optimiser steps."""
+    lr_schedule: Literal["constant", "linear", "cosine"] = "constant"
+    """Learning rate after the warm-up; "linear" and "cosine" fall to 0 over the iterations."""
+    max_grad_norm: Positive = 1.0
+    """Largest gradient norm."""
+    clip_low: Annotated[float, Gt(0), Le(1)] = 0.2
+    """How far below 1 the ratio is clipped."""
+    clip_high: Positive = 0.2
+    """How far above 1 the ratio is clipped."""
+    kl_coef: PositiveOrZero = 0.01
+    """Weight of the KL divergence to the frozen reference; 0 keeps no reference."""
+    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
+    """Estimator of the KL divergence."""
+    aggregation: Literal["token", "sequence", "constant"] = "token"
+    """Weight of a token in the loss: "token" (all alike), "sequence" (the mean of each response
+    counts once) or "constant" (as "token", divided by responses times the length limit: Dr. GRPO).
+    """
+    old_logprobs: Literal["sampler", "recomputed"] = "sampler"
+    """Denominator of the ratio: log-probabilities as sampled, or "recomputed" before the update,
+    with truncated importance sampling between both."""
+    importance_cap: Positive = 2.0
+    """Largest importance weight between sampler and trainer; only with "recomputed"."""
+    entropy_coef: PositiveOrZero = 0.0
+    """Weight of the entropy bonus."""
+    minibatches: Count = 1
+    """Optimiser steps per pass over the batch."""
+    epochs: Count = 1
+    """Passes over the batch."""
+    value_lr: PositiveOrZero = 1e-3
+    """Value head of `ppo` and `gae`: AdamW learning rate."""
+    value_epochs: Count = 10
+    """Value head: passes over the batch."""
+    value_clip: Positive = 0.2
+    """Value head: how far an estimate may move in one iteration."""
+    max_skipped: Count = 5
+    """Updates in a row without a finite gradient, after which a run stops."""
+    micro_batch_tokens: Count = 16384
+    """Tokens (padding included) in one forward-backward pass."""
 
 
 @dataclass(frozen=True, slots=True)
-class EvalConfig:
-    """What is measured on tasks that are never trained on."""
+class EvalConfig(Section):
+    """Evaluation on tasks the run never trains on."""
 
-    # Split the evaluation plays.
-    split: str = "valid_unseen"
-    # Episodes; None plays every task of the split once.
-    episodes: int | None = None
-    # Evaluate before the first and after every so many iterations; 0 only at both ends.
-    every: int = 0
-    # Sampling temperature; 0 is greedy.
-    temperature: float = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointConfig:
-    """What is kept of a run."""
-
-    # Save after every so many iterations (and always at the end and on Ctrl-C).
-    every: int = 10
-    # How many checkpoints are kept, the newest; the best by validation success is kept besides.
-    keep: int = 3
+    split: Name = "valid_unseen"
+    """Split of the evaluation."""
+    episodes: Count | None = None
+    """Number of episodes; none plays every task of the split once."""
+    every: CountOrZero = 0
+    """Evaluate before the first and after every so many iterations; 0 only at both ends."""
+    temperature: PositiveOrZero = 0.4
+    """Sampling temperature; 0 is greedy."""
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class CheckpointConfig(Section):
+    """Which checkpoints a run keeps."""
+
+    every: Count = 10
+    """Save after every so many iterations, always at the end and on Ctrl-C."""
+    keep: Count = 3
+    """Number of newest checkpoints to keep, besides the best by validation success."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config(Section):
     """Everything a run depends on."""
 
-    # Seed of every random draw of the run.
-    seed: int = 0
+    seed: CountOrZero = 0
+    """Seed of every random draw of the run."""
     env: EnvConfig = field(default_factory=EnvConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)

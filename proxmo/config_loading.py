@@ -1,24 +1,27 @@
 """Where a configuration comes from: TOML presets layered left to right, flags, `--set` texts.
 
-Everything is kept as plain nested tables until the last layer is in; only then is the dataclass
-tree built, so that types and values are checked once, on what the run will really use.
+A layer is a list of paths with values, such as (("optim", "lr"), 1e-5). Types and ranges are
+checked once, when the last layer is in: on the values the run will use.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
+import importlib
+import json
+import re
 import sys
-import types
-import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
 from proxmo.config import Config
-from proxmo.config_checks import check_values
 from proxmo.errors import ConfigError, DataError, UnknownNameError
 
 if sys.version_info >= (3, 11):
@@ -26,22 +29,32 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+    from proxmo_envs.description import EnvDescription
+
 Table = dict[str, Any]
+KeyPath = tuple[str, ...]
+Layer = list[tuple[KeyPath, Any]]
 
 PRESET_DIRECTORY = Path(__file__).parent / "presets"
 # TOML has no null; this word stands for None in every field that may be None.
 NONE = "none"
-# The preset of the embedded model lies under all other layers as long as that model is trained;
-# worlds that need other settings than "tiny" have one of their own.
+# Name of the embedded model. While it is trained, a preset lies under all other layers.
 EMBEDDED_MODEL = "tiny"
-_EMBEDDED_PRESETS = {"WebShop-v0": "tiny-webshop"}
-# What only fits the key beside it: a layer that changes the key starts these afresh, so that other
-# games do not inherit the size of the generated ones, nor GRPO the options of ProxMO.
-_BELONGS_TO = {
-    "env.id": ("data", "split", "max_steps", "kwargs"),
-    "env.data": ("max_steps", "kwargs"),
-    "credit.method": ("options",),
+# Keys that only fit the value of another key. A layer that changes that value starts them afresh:
+# other games do not inherit the size of the generated ones, nor GRPO the options of ProxMO.
+_BELONGS_TO: dict[KeyPath, tuple[str, ...]] = {
+    ("env", "id"): ("data", "split", "max_steps", "kwargs"),
+    ("env", "data"): ("max_steps", "kwargs"),
+    ("credit", "method"): ("options",),
 }
+# Agents have further styles, which only they can read.
+_STYLES = ("think", "terse", "bare")
+_ENGINES = ("transformers", "vllm", "vllm-server")
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
 def resolve(
@@ -56,29 +69,29 @@ def resolve(
         presets: names of presets or paths of TOML files, later ones win.
         flags: dotted keys with Python values; a value of None means the flag was not given.
         assignments: texts like `optim.lr=1e-5`: a TOML value, or a bare string.
-        base: what lies under the layers (the saved configuration of a resumed run); None takes the
-            defaults, with the preset `tiny` (or that of the world, such as `tiny-webshop`) on them
-            when the embedded model is trained.
+        base: configuration under the layers (the saved one of a resumed run); None takes the
+            defaults, and on them the embedded model's preset for the environment where that model
+            is trained.
 
     Raises:
         ConfigError: a key, a type or a value is wrong.
         UnknownNameError: there is no such preset.
     """
-    layers = [_read_preset(name) for name in presets]
-    layers.append(_nest({key: value for key, value in (flags or {}).items() if value is not None}))
+    layers = [layer for name in presets for layer in _read_preset(name)]
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    layers.append([(tuple(key.split(".")), value) for key, value in given.items()])
+    layers.append([_read_assignment(text) for text in assignments])
     if base is not None:
-        layers.insert(0, _to_table(base))
-    elif _asked(layers, assignments, "model", "name") == EMBEDDED_MODEL:
-        world = _meaning("env.id", _asked(layers, assignments, "env", "id"))
-        embedded = _EMBEDDED_PRESETS.get(world, EMBEDDED_MODEL)
-        if embedded not in presets:
-            layers.insert(0, _read_preset(embedded))
-    table: Table = {}
-    for layer in layers:
-        _merge(table, layer)
-    for assignment in _names_first(assignments):
-        _assign(table, assignment)
-    return from_table(table)
+        layers.insert(0, list(_leaves(to_table(base))))
+    else:
+        asked = _stack(layers)
+        if asked.get(("model", "name"), EMBEDDED_MODEL) == EMBEDDED_MODEL:
+            # The default environment needs no import of gymnasium to be known.
+            named = ("env", "id") in asked
+            embedded = _describe(asked).embedded.preset if named else EMBEDDED_MODEL
+            if embedded not in presets:
+                layers[:0] = _read_preset(embedded)
+    return from_table(_nest(_stack(layers)))
 
 
 def load_toml(path: Path) -> Config:
@@ -88,13 +101,14 @@ def load_toml(path: Path) -> Config:
 
 def dump_toml(config: Config) -> str:
     """Write every field as TOML; `load_toml` gives the equal configuration back."""
-    return tomli_w.dumps(_to_table(config))
+    return tomli_w.dumps(to_table(config))
 
 
 def differing_keys(one: Config, other: Config) -> list[str]:
     """Return the dotted keys in which two configurations differ."""
-    first, second = _flatten(_to_table(one)), _flatten(_to_table(other))
-    return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
+    first, second = dict(_leaves(to_table(one))), dict(_leaves(to_table(other)))
+    paths = {path for path in first.keys() | second.keys() if first.get(path) != second.get(path)}
+    return sorted(".".join(path) for path in paths)
 
 
 def preset_names() -> list[str]:
@@ -102,19 +116,172 @@ def preset_names() -> list[str]:
     return sorted(path.stem for path in PRESET_DIRECTORY.glob("*.toml"))
 
 
+def to_table(config: Config) -> Table:
+    """Return nested tables of every field, None as the word TOML has for it."""
+
+    def explicit(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: explicit(below) for key, below in value.items()}
+        return NONE if value is None else value
+
+    table: Table = explicit(dataclasses.asdict(config))
+    return table
+
+
 def from_table(table: Mapping[str, Any]) -> Config:
     """Build and check the configuration that nested tables describe."""
-    config: Config = _build(Config, table, "")
-    check_values(config)
+    from pydantic import ValidationError
+
+    known = fields()
+    leaves: Layer = []
+    for path, value in _leaves(table):
+        optional = known.get(".".join(path), {}).get("optional")
+        leaves.append((path, None if optional and value == NONE else value))
+    try:
+        # Strict pydantic accepts tables as dataclasses from JSON only. A TOML date becomes a text.
+        config = _adapter().validate_json(json.dumps(_nest(leaves), default=str))
+    except ValidationError as invalid:
+        errors = invalid.errors(include_url=False)
+        unknown = [one for one in errors if one["type"] == "unexpected_keyword_argument"]
+        raise _explain((unknown or errors)[0]) from None
+    _check_together(config)
     return config
 
 
-def _read_preset(name: str) -> Table:
-    if name.endswith(".toml"):
-        return _read_table(Path(name))
-    if name not in preset_names():
+@functools.cache
+def _adapter() -> TypeAdapter[Config]:
+    from pydantic import TypeAdapter  # not needed for --help
+
+    return TypeAdapter(Config)
+
+
+@functools.cache
+def fields() -> dict[str, Table]:
+    """Return the JSON schema of every field by its dotted key, with `optional` where None is one.
+
+    Among the entries are `type`, `description`, `enum`, `minimum`, `exclusiveMinimum`, `maximum`.
+    """
+    schema = _adapter().json_schema()
+    found = {}
+    for name, entry in schema["properties"].items():
+        section = schema["$defs"][entry["$ref"].rpartition("/")[2]] if "$ref" in entry else None
+        for key, one in section["properties"].items() if section else [("", entry)]:
+            optional = "anyOf" in one
+            found[f"{name}.{key}".rstrip(".")] = {
+                **one,
+                **(one["anyOf"][0] if optional else {}),
+                "optional": optional,
+            }
+    return found
+
+
+def bounds(field: Mapping[str, Any]) -> str:
+    """Return the range of a number in words that follow "a number"."""
+    least, above = field.get("minimum"), field.get("exclusiveMinimum")
+    words = f" of {least:g} or more" if least is not None else ""
+    if above is not None:
+        words = f" above {above:g}"
+    if "maximum" in field:
+        words += f" and at most {field['maximum']:g}"
+    return words
+
+
+def _explain(error: ErrorDetails) -> ConfigError | UnknownNameError:
+    """Say in one line which key is wrong, its value and what was expected."""
+    key, value, kind = ".".join(map(str, error["loc"])), error["input"], error["type"]
+    if kind == "unexpected_keyword_argument":
+        return _unknown_key(key, value)
+    if kind == "dataclass_type":
+        return ConfigError(f"{key} is {value!r}, expected a table of keys")
+    field = fields()[key]
+    if kind == "literal_error" and isinstance(value, str):
+        return UnknownNameError(key, value, field["enum"])
+    if kind == "predicate_failed":
+        return ConfigError(f"{key} is empty, expected a name; leave it out for the default")
+    if kind.startswith(("greater", "less", "finite")):
+        value = float(value) if field["type"] == "number" else value
+        return ConfigError(f"{key} is {value}, expected a number{bounds(field)}")
+    words = {"integer": "an integer", "number": "a number", "string": "a text", "object": "a table"}
+    wanted = words.get(field["type"], "true or false")
+    if field["optional"]:
+        wanted += f' or "{NONE}"'
+    return ConfigError(f"{key} is {value!r} ({type(value).__name__}), expected {wanted}")
+
+
+def _unknown_key(key: str, value: Any) -> ConfigError:
+    """Name the key that does not exist and the ones that were probably meant."""
+    path, _ = next(_leaves(value, (key,)), ((key,), None))
+    key, known = ".".join(path), list(fields())
+    section, last = key.partition(".")[0], key.rpartition(".")[2]
+    near = [one for one in known if one.rpartition(".")[2] == last]
+    near = near or difflib.get_close_matches(key, known, n=3, cutoff=0.7)
+    here = [one.partition(".")[2] for one in known if one.startswith(f"{section}.")]
+    if near:
+        hint = f"did you mean {' or '.join(sorted(near))}?"
+    elif here:
+        hint = f"known here: {', '.join(here)}."
+    else:
+        hint = f"known sections: {', '.join(dict.fromkeys(k.partition('.')[0] for k in known))}."
+    return ConfigError(f"unknown configuration key {key!r}; {hint}")
+
+
+def _check_together(config: Config) -> None:
+    """Raise ConfigError for values that do not fit together."""
+    model, rollout = config.model, config.rollout
+    if not _DEVICE.fullmatch(model.device):
+        raise ConfigError(
+            f'model.device is {model.device!r}, expected "auto", "cpu", "cuda" or "cuda:1"'
+        )
+    if config.prompt.style not in _STYLES:
+        raise UnknownNameError("prompt.style", config.prompt.style, _STYLES)
+    if rollout.engine not in _ENGINES and ":" not in rollout.engine:
+        raise UnknownNameError("rollout.engine", rollout.engine, _ENGINES)
+    for name in ("gamma", "omega"):
+        if name in config.credit.options:
+            raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
+    served = rollout.engine == "vllm-server"
+    if ":" not in rollout.engine and served != (rollout.engine_url is not None):
+        raise ConfigError(
+            f"rollout.engine is {rollout.engine!r} and rollout.engine_url {rollout.engine_url!r}; "
+            "a vllm-server needs an address, the other engines take none"
+        )
+    if model.load_in_4bit and not model.lora_rank:
+        raise ConfigError("model.load_in_4bit trains adapters only; set model.lora_rank too")
+    if model.load_in_4bit and rollout.engine != "transformers":
+        raise ConfigError(
+            "weights of 4 bits cannot be handed to another engine; "
+            "set rollout.engine = transformers"
+        )
+    if model.load_in_4bit and model.parallel == "fsdp":
+        raise ConfigError("fsdp cannot shard weights of 4 bits; set model.parallel = data")
+    if rollout.lag and rollout.engine == "transformers":
+        raise ConfigError(
+            "rollout.lag is 1, but the engine transformers samples with the weights being trained; "
+            "it needs rollout.engine = vllm or vllm-server"
+        )
+
+
+def _read_preset(name: str) -> list[Layer]:
+    """Read a preset and, under it, the one it names as `base`.
+
+    Args:
+        name: one of ours, the path of a TOML file, or `package:file.toml`.
+    """
+    package, _, file = name.rpartition(":")
+    if len(package) > 1:  # one letter is a drive
+        try:
+            path = Path(str(resources.files(package))) / file
+        except ImportError as error:
+            raise DataError(f"cannot read the configuration {name}: {error}") from error
+    elif name.endswith(".toml"):
+        path = Path(name)
+    elif name in preset_names():
+        path = PRESET_DIRECTORY / f"{name}.toml"
+    else:
         raise UnknownNameError("preset", name, preset_names())
-    return _read_table(PRESET_DIRECTORY / f"{name}.toml")
+    table = _read_table(path)
+    under = table.pop("base", None)
+    return [*(_read_preset(under) if under else ()), list(_leaves(table))]
 
 
 def _read_table(path: Path) -> Table:
@@ -128,185 +295,78 @@ def _read_table(path: Path) -> Table:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
-def _asked(layers: Iterable[Table], assignments: Sequence[str], section: str, key: str) -> Any:
-    """Return a value the layers end up with, before anything is checked."""
-    table: Table = {section: {key: getattr(getattr(Config(), section), key)}}
-    for layer in layers:
-        _merge(table, layer)
-    for assignment in _names_first(assignments):
-        _assign(table, assignment)
-    found = table[section]
-    return found.get(key) if isinstance(found, dict) else None
-
-
-def _merge(table: Table, layer: Mapping[str, Any], prefix: str = "") -> None:
-    """Lay a layer over a table, in place; tables merge, all else (and an empty table) replaces."""
-    for key in _names_first(layer, prefix):
-        value, path = layer[key], f"{prefix}{key}"
-        below = table.get(key)
-        if isinstance(value, dict) and isinstance(below, dict) and (value or prefix == ""):
-            _merge(below, value, f"{path}.")
-            continue
-        _drop_belongings(table, path, value)
-        table[key] = _copy(value)
-
-
-def _names_first(paths: Iterable[str], prefix: str = "") -> list[str]:
-    """Order keys so that a changed key drops its belongings before the layer sets new ones."""
-    order = {key: place for place, key in enumerate(_BELONGS_TO)}
-    return sorted(paths, key=lambda one: order.get(prefix + one.partition("=")[0], len(order)))
-
-
-def _drop_belongings(table: Table, path: str, value: Any) -> None:
-    if path not in _BELONGS_TO:
-        return
-    section, key = path.split(".")
-    current = table.get(key, getattr(getattr(Config(), section), key))
-    if _meaning(path, current) != _meaning(path, value):
-        for belonging in _BELONGS_TO[path]:
-            table.pop(belonging, None)
-
-
-def _meaning(path: str, value: Any) -> Any:
-    """Return the same for values that say the same in different words."""
-    if path == "env.id":
-        return str(value).rpartition(":")[2]
-    if path == "env.data" and value in (None, NONE, "bundled"):
-        return "generated"
-    return value
-
-
-def _assign(table: Table, assignment: str) -> None:
-    """Carry out one `a.b=c`; a whole table given this way replaces the old one."""
-    path, equals, text = assignment.partition("=")
-    keys = path.strip().split(".")
-    if not equals or not all(keys):
+def _read_assignment(assignment: str) -> tuple[KeyPath, Any]:
+    """Read one `a.b=c`, c a TOML value or a bare text."""
+    key, equals, text = (part.strip() for part in assignment.partition("="))
+    path = tuple(key.split("."))
+    if not equals or not all(path):
         raise ConfigError(f"--set {assignment!r} is not of the form key=value, like optim.lr=1e-5")
-    value = _parse_value(text.strip(), _field_type(keys))
-    for depth, key in enumerate(keys[:-1]):
-        below = table.setdefault(key, {})
-        if not isinstance(below, dict):
-            raise ConfigError(f"{'.'.join(keys[: depth + 1])} is a value, it has no {keys[-1]!r}")
-        table = below
-    _drop_belongings(table, ".".join(keys), value)
-    table[keys[-1]] = value
-
-
-def _parse_value(text: str, expected: Any) -> Any:
-    """Read a TOML value; what is none, and what a text field gets, is the bare string itself."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return text
-    if str in _alternatives(expected) and not isinstance(value, str):
-        return text
+        return path, text
+    is_text = fields().get(key, {}).get("type") == "string"
+    return path, text if is_text and not isinstance(value, str) else value
+
+
+def _stack(layers: Iterable[Layer]) -> dict[KeyPath, Any]:
+    """Lay layers over each other; an empty table, and one given by `--set`, replaces the old."""
+    flat: dict[KeyPath, Any] = {}
+    places = {path: place for place, path in enumerate(_BELONGS_TO)}
+    for layer in layers:
+        # A changed key drops what belongs to it before the layer sets that anew.
+        for path, value in sorted(layer, key=lambda one: places.get(one[0], len(places))):
+            if path in _BELONGS_TO and _meaning(path, value, flat) != _meaning(path, ..., flat):
+                for name in _BELONGS_TO[path]:
+                    _drop(flat, (path[0], name))
+            _drop(flat, path)
+            flat.update(_leaves(value, path))
+    return flat
+
+
+def _drop(flat: dict[KeyPath, Any], path: KeyPath) -> None:
+    """Remove a path with everything below it, and a value above it."""
+    for old in list(flat):
+        depth = min(len(old), len(path))
+        if old[:depth] == path[:depth]:
+            del flat[old]
+
+
+def _meaning(path: KeyPath, value: Any, flat: Mapping[KeyPath, Any]) -> Any:
+    """Return the same for values that say the same in different words; `...` is the current."""
+    if value is ...:
+        value = flat.get(path, getattr(getattr(Config(), path[0]), path[1]))
+    if path == ("env", "id"):
+        return str(value).rpartition(":")[2]
+    if path == ("env", "data") and value in (None, NONE, _describe(flat).default_data):
+        return None
     return value
 
 
-def _field_type(keys: Sequence[str]) -> Any:
-    """Return the declared type of a dotted key, None when there is no such field."""
-    current: Any = Config
-    for key in keys:
-        if not dataclasses.is_dataclass(current):
-            return None
-        current = typing.get_type_hints(current).get(key)
-    return current
+def _describe(flat: Mapping[KeyPath, Any]) -> EnvDescription:
+    """Return the description of the environment; its module may have one, so import it."""
+    from proxmo_envs import description_of
+
+    env_id = str(flat.get(("env", "id"), Config().env.id))
+    with suppress(ImportError, ValueError):  # whoever makes the environment reports it
+        importlib.import_module(env_id.rpartition(":")[0])
+    return description_of(env_id)
 
 
-def _build(cls: Any, table: Any, prefix: str) -> Any:
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{prefix[:-1]} is {table!r}, expected a table of keys")
-    hints = typing.get_type_hints(cls)
-    for key in table:
-        if key not in hints:
-            raise _unknown_key(f"{prefix}{key}", table[key])
-    values = {}
-    for key, value in table.items():
-        if dataclasses.is_dataclass(hints[key]):
-            values[key] = _build(hints[key], value, f"{prefix}{key}.")
-        else:
-            values[key] = _convert(f"{prefix}{key}", value, hints[key])
-    return cls(**values)
+def _leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Yield the values of nested tables with their paths; an empty option table is a value."""
+    if isinstance(value, Mapping) and (value or len(path) < 2):
+        for key, below in value.items():
+            yield from _leaves(below, (*path, key))
+    else:
+        yield path, value
 
 
-def _convert(key: str, value: Any, expected: Any) -> Any:
-    alternatives = _alternatives(expected)
-    if type(None) in alternatives and (value is None or value == NONE):
-        return None
-    if float in alternatives and type(value) is int:
-        return float(value)
-    for alternative in alternatives:
-        # `type(...) is`: True is no integer here.
-        if type(value) is (typing.get_origin(alternative) or alternative):
-            return _copy(value)
-    words = {int: "an integer", float: "a number", str: "a text", bool: "true or false"}
-    wanted = words.get(alternatives[0], "a table")
-    if type(None) in alternatives:
-        wanted += f' or "{NONE}"'
-    raise ConfigError(f"{key} is {value!r} ({type(value).__name__}), expected {wanted}")
-
-
-def _alternatives(expected: Any) -> tuple[Any, ...]:
-    if isinstance(expected, types.UnionType):
-        return typing.get_args(expected)
-    return (expected,)
-
-
-def _to_table(config: Config) -> Table:
-    def explicit(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: explicit(below) for key, below in value.items()}
-        return NONE if value is None else value
-
-    table: Table = explicit(dataclasses.asdict(config))
-    return table
-
-
-def _nest(flat: Mapping[str, Any]) -> Table:
+def _nest(leaves: Mapping[KeyPath, Any] | Layer) -> Table:
     table: Table = {}
-    for path, value in flat.items():
-        *sections, key = path.split(".")
+    for (*sections, key), value in leaves.items() if isinstance(leaves, Mapping) else leaves:
         below = table
         for section in sections:
             below = below.setdefault(section, {})
         below[key] = value
     return table
-
-
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Table:
-    flat: Table = {}
-    for key, value in table.items():
-        if isinstance(value, dict) and value:
-            flat.update(_flatten(value, f"{prefix}{key}."))
-        elif not isinstance(value, dict):
-            flat[f"{prefix}{key}"] = value
-    return flat
-
-
-def _unknown_key(path: str, value: Any) -> ConfigError:
-    """Name the key that does not exist and the ones that were probably meant."""
-    if isinstance(value, Mapping) and value:
-        key, below = next(iter(value.items()))
-        return _unknown_key(f"{path}.{key}", below)
-    defaults = _to_table(Config())
-    known = [*_flatten(defaults), "env.kwargs", "credit.options"]
-    last = path.rpartition(".")[2]
-    near = [key for key in known if key.rpartition(".")[2] == last]
-    near = near or difflib.get_close_matches(path, known, n=3, cutoff=0.7)
-    section = defaults.get(path.partition(".")[0])
-    if near:
-        hint = f"did you mean {' or '.join(sorted(set(near)))}?"
-    elif isinstance(section, dict):
-        hint = f"known here: {', '.join(section)}."
-    else:
-        hint = f"known sections: {', '.join(defaults)}."
-    return ConfigError(f"unknown configuration key {path!r}; {hint}")
-
-
-def _copy(value: Any) -> Any:
-    """Copy tables and lists, so that no two configurations share one."""
-    if isinstance(value, Mapping):
-        return {key: _copy(below) for key, below in value.items()}
-    if isinstance(value, list):
-        return [_copy(below) for below in value]
-    return value

@@ -58,7 +58,7 @@ class EmbeddedModel:
 
     Attributes:
         preset: preset that lies under all other layers while the embedded model is trained: the
-            name of one of ours, or the path of a TOML file.
+            name of one of ours, `package:file.toml` for one beside a package's code, or a path.
         vocabulary: tokens of its tokenizer under that preset; None where nobody counted.
         settings: fields of `proxmo.training.tiny.TinyConfig` that differ from the defaults.
         sources: further packages the environment is made of, besides that of its class; a change

@@ -29,6 +29,15 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def official_games(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The official ALFWorld games of both validation splits, packed."""
+    from tests.proxmo_envs.alfworld.reference import pack_rows, read_rows
+
+    rows = read_rows(shared, ["valid_seen", "valid_unseen"])
+    return pack_rows(rows, tmp_path_factory.mktemp("official") / "games.packed")
+
+
+@pytest.fixture(scope="session")
 def shared() -> Path:
     """The reference data beside the checkout, or $PROXMO_SHARED; its tests skip without it."""
     path = Path(os.environ.get("PROXMO_SHARED", REPOSITORY.parent / "shared"))

@@ -1,4 +1,4 @@
-"""The errors the shop raises on purpose: what came, what was expected, what to do."""
+"""The errors of the shop; each says what was wrong, what was expected, and what to do."""
 
 from __future__ import annotations
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
-from webshop_server import reward
-from webshop_server.catalogue import Catalogue, open_shop_data
+from webshop_server.data.catalogue import Catalogue
+from webshop_server.data.opening import open_catalogue
+from webshop_server.data.products import Product
 from webshop_server.errors import CatalogueError
-from webshop_server.goals import Goals, Profile
-from webshop_server.goals import Kind as GoalKind
-from webshop_server.nouns import NounFinder, from_file, rule
-from webshop_server.records import Goal, Product, Reward
+from webshop_server.packing import search_index
+from webshop_server.rules import reward
+from webshop_server.rules.goals import Goals
+from webshop_server.rules.nouns import NounFinder, from_file, rule
+from webshop_server.rules.records import GoalKind, Profile, Reward, ShoppingGoal
 from webshop_server.search.index import SearchIndex
 
 _opening = threading.Lock()
@@ -25,21 +26,14 @@ _MADE_FROM: Mapping[GoalKind, str] = {
 }
 
 
-class Search(Protocol):
-    """What a shop needs of a search index."""
-
-    def search(self, query: str, k: int = 50) -> list[str]:
-        """Return the asins of the best k products, best first."""
-
-
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """What all shoppers of a shop share.
+    """A shop, which all its shoppers share.
 
     Attributes:
         catalogue: the products.
-        goals: what shoppers may be asked to buy.
-        index: finds products by words.
+        goals: the tasks of shoppers.
+        index: finds products by words of their texts.
         profile: "clean" or "original", see docs/webshop.md.
         show_attributes: whether products have the tab "Attributes".
         nouns: finds the nouns of titles for the reward.
@@ -47,7 +41,7 @@ class Shop:
 
     catalogue: Catalogue
     goals: Goals
-    index: Search
+    index: SearchIndex
     profile: Profile = "clean"
     show_attributes: bool = False
     nouns: NounFinder = rule
@@ -63,7 +57,7 @@ class Shop:
         show_attributes: bool = False,
         title_nouns: str | Path | None = None,
     ) -> Shop:
-        """Open a shop; one with the same arguments is opened once in a process and then shared.
+        """Open a shop; a process opens each once and shares it.
 
         Args:
             data: None or "bundled" for the built-in catalogue, a directory with the original's raw
@@ -82,7 +76,7 @@ class Shop:
         with _opening:
             return _open(source, goals, profile, difficulty, show_attributes, found)
 
-    def score(self, product: Product, goal: Goal, options: Mapping[str, str]) -> Reward:
+    def score(self, product: Product, goal: ShoppingGoal, options: Mapping[str, str]) -> Reward:
         """Score a purchase."""
         return reward.score(
             product,
@@ -94,7 +88,7 @@ class Shop:
         )
 
     def __deepcopy__(self, memo: dict[int, object]) -> Shop:
-        """Nothing in a shop changes: a copy is the shop itself."""
+        """Return the shop itself, because it never changes."""
         return self
 
 
@@ -120,5 +114,5 @@ def _open(
 
 @lru_cache(maxsize=2)
 def _stock(data: str | None, difficulty: str) -> tuple[Catalogue, SearchIndex]:
-    catalogue = open_shop_data(data, difficulty=difficulty)
-    return catalogue, catalogue.search_index()
+    catalogue = open_catalogue(data, difficulty=difficulty)
+    return catalogue, search_index(catalogue)

@@ -15,11 +15,11 @@ import numpy as np
 from proxmo_envs.alfworld import original
 from proxmo_envs.alfworld.games import GAME_FILE, Game, read_game_file
 from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
+from proxmo_envs.alfworld.official import OfficialDirectory
 from proxmo_envs.alfworld.packed import write_packed
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.text import NOTHING_HAPPENS
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.alfworld.writer import write_generated
 from proxmo_envs.errors import ProxmoEnvError
 
 from .processes import run_script
@@ -58,11 +58,11 @@ def sizes(folder: Path) -> dict[str, dict[str, Any]]:
     return made
 
 
-def beside(folder: Path, python: str, tasks: int) -> Beside:
-    """Play generated games of official size with both engines and compare their answers.
+def beside(data: Path, python: str, tasks: int) -> Beside:
+    """Play official training games with both engines and compare their answers.
 
     Args:
-        folder: where to write the games.
+        data: an official data directory.
         python: interpreter that has `alfworld`.
         tasks: number of games.
 
@@ -72,10 +72,12 @@ def beside(folder: Path, python: str, tasks: int) -> Beside:
     """
     jobs, ours, seconds, reset_seconds = [], [], 0.0, 0.0
     rng = np.random.default_rng(0)
-    for path in write_generated(folder, "train", range(tasks)):
-        file = path / GAME_FILE
+    source = OfficialDirectory(data)
+    ids = source.ids("train")
+    for task_id in ids[:: max(1, len(ids) // tasks)][:tasks]:
+        file = (source.path / task_id / GAME_FILE).resolve()
         start = time.process_time()
-        game, _ = read_game_file(file, task_id=path.name, split="train")
+        game, _ = read_game_file(file, task_id=task_id, split="train")
         reset_seconds += time.process_time() - start
         commands, said, spent = _wander(game, rng)
         jobs.append({"game_file": str(file), "commands": commands})
@@ -94,7 +96,7 @@ def beside(folder: Path, python: str, tasks: int) -> Beside:
         raise ProxmoEnvError(
             "the original answers differently: tests/original/compare.py shows where"
         )
-    steps = tasks * _STEPS
+    tasks, steps = len(jobs), len(jobs) * _STEPS
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return Beside(
         tasks=tasks,

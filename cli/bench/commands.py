@@ -18,6 +18,7 @@ from .. import options
 from ..display import progress, show, show_json, show_table
 from ..failures import DONE, FAILED
 from ..lazy import CONTEXT, NearNamesGroup
+from .credit_quality import command as credit_quality
 
 if TYPE_CHECKING:
     from .alfworld import Beside
@@ -150,6 +151,9 @@ def credit(repeats: int, sizes: tuple[int, ...], top_k: int, as_json: bool, **sh
         _show(scales, _SCALES)
 
 
+command.add_command(credit_quality)
+
+
 @command.command("env", short_help="An environment beside its original, by size of its rooms.")
 @options.env(default="ALFWorld-v0")
 @options.data("Measure these tasks, too.")
@@ -180,6 +184,8 @@ def env(
 
     if original is not None and env != alfworld.ENV:
         raise UsageError(f"--original: there is no original to measure for {env}")
+    if original is not None and (data is None or not Path(data).is_dir()):
+        raise UsageError("--original needs --data DIR, an official data directory")
     with tempfile.TemporaryDirectory() as folder, progress("proxmo bench env", keep=False) as says:
         says.phase("sizes")
         found = sizes(env, Path(folder)) | ({} if data is None else {"data": {"data": data}})
@@ -189,9 +195,9 @@ def env(
             last = len(speeds) == len(found) - 1
             speeds.append(measure(env, size, kwargs, steps=steps, games=games if last else 0))
         both = None
-        if original is not None:
+        if original is not None and data is not None:
             says.phase("original", text=f"{tasks} tasks")
-            both = alfworld.beside(Path(folder) / "tasks", original, tasks)
+            both = alfworld.beside(Path(data), original, tasks)
     if as_json:
         show_json({"env": env, "sizes": speeds, "beside": both})
         return

@@ -16,7 +16,7 @@ from typing import Any, Final
 import gymnasium
 
 from proxmo.errors import UnknownNameError
-from webshop_server import bundled
+from webshop_server.data import bundled
 
 from . import alfworld
 from .processes import resident_bytes

@@ -23,8 +23,8 @@ from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 
-from webshop_server.actions import SEARCH_TEMPLATE
 from webshop_server.app.serve import Settings, serve
+from webshop_server.rules.actions import SEARCH_TEMPLATE
 
 from .processes import resident_bytes
 

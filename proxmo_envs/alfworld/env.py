@@ -67,7 +67,7 @@ class ALFWorldEnv(TextEnv[_Moment]):
 
     Options:
         `data`: None (the directory in $ALFWORLD_DATA if set, else generated games), "generated", or
-        a path: an official data directory, a JSON-lines file, a packed file or one game file.
+        a path: an official data directory, a packed file or one game file.
         `split`: train, valid_seen, valid_unseen. `difficulty`: size of generated rooms.
         `grammar`: "auto" (the game's own), "move" (`move X to Y`) or "put" (`put X in/on Y`, the
         releases before json_2.1.2). `render_mode`: None or "ansi".

@@ -1,9 +1,9 @@
-"""Two experts for ALFWorld: one searches with only what it has read, one knows everything.
+"""Two experts for ALFWorld: one searches and knows only what it has read, one knows everything.
 
-`SearchingExpert` is a teacher for agents: it sees what they see, so what it does can be learned. It
-reads observations and admissible commands, looks in likely places first and copes with being moved
-by somebody else's actions. `plan` gives the shortest commands for one who knows where all things
-are.
+`SearchingExpert` is a teacher for agents: it sees what they see, so they can learn its behaviour.
+It reads observations and admissible commands, looks in likely places first, and continues when
+somebody else chooses some of the actions. `plan` returns the shortest commands that win a game,
+given the places of all things.
 """
 
 from __future__ import annotations
@@ -13,34 +13,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from proxmo_envs.alfworld import frequencies, vocabulary
-from proxmo_envs.alfworld.games import Goal, TaskType
+from proxmo_envs.alfworld import frequencies, text, vocabulary
+from proxmo_envs.alfworld.games import HouseholdGoal
 from proxmo_envs.alfworld.planner import plan
 
 __all__ = ["SearchingExpert", "kind_of", "plan", "read_goal"]
 
-_SENTENCES: Final[tuple[tuple[TaskType, re.Pattern[str]], ...]] = (
-    (
-        "pick_two_obj_and_place",
-        re.compile(r"(?:put|find) two (\w+) (?:in|and put them in) (\w+)\."),
-    ),
-    (
-        "pick_clean_then_place_in_recep",
-        re.compile(r"(?:put a clean|clean some) (\w+) (?:in|and put it in) (\w+)\."),
-    ),
-    (
-        "pick_heat_then_place_in_recep",
-        re.compile(r"(?:put a hot|heat some) (\w+) (?:in|and put it in) (\w+)\."),
-    ),
-    (
-        "pick_cool_then_place_in_recep",
-        re.compile(r"(?:put a cool|cool some) (\w+) (?:in|and put it in) (\w+)\."),
-    ),
-    (
-        "look_at_obj_in_light",
-        re.compile(r"(?:look at|examine the) (\w+) (?:under|with) the (\w+)\."),
-    ),
-    ("pick_and_place_simple", re.compile(r"put (?:a|some) (\w+) (?:in|on) (\w+)\.")),
+_SENTENCES: Final = tuple(
+    (task_type, re.compile(re.sub(r"\\{\w+\\}", r"(\\w+)", re.escape(sentence))))
+    for task_type, sentences in text.TASK_SENTENCES.items()
+    for sentence in sentences
 )
 _TASK_MARK: Final = "Your task is to: "
 _ROOM_LIST: Final = re.compile(r"Looking quickly around you, you see (.+)\.\n")
@@ -48,12 +30,7 @@ _CONTENTS: Final = re.compile(r"(?:On the (.+?)|The (.+?) is open\. In it), you 
 _TAKEN: Final = re.compile(r"You pick up the (.+) from the (.+)\.$")
 _PLACED: Final = re.compile(r"You (?:move|put) the (.+) (?:to|in/on) the (.+)\.$")
 _TREATED: Final = re.compile(r"You (clean|heat|cool) the (.+) using the ")
-_VERB: Final = {
-    "pick_clean_then_place_in_recep": "clean",
-    "pick_heat_then_place_in_recep": "heat",
-    "pick_cool_then_place_in_recep": "cool",
-}
-# What to do in a game that cannot be won, as a game file of one's own may be.
+# The command in a game that cannot be won, such as a user's own game file.
 _GIVE_UP: Final = "look"
 _OPPOSITE: Final = {"heat": "cool", "cool": "heat"}
 
@@ -63,7 +40,7 @@ def kind_of(name: str) -> str:
     return name.rpartition(" ")[0]
 
 
-def read_goal(observation: str) -> Goal:
+def read_goal(observation: str) -> HouseholdGoal:
     """Read the goal off the task sentence that ends a first observation.
 
     Raises:
@@ -75,19 +52,19 @@ def read_goal(observation: str) -> Goal:
         if match:
             thing, target = match.groups()
             if task_type == "look_at_obj_in_light":
-                return Goal(task_type, thing, lamp_kind=target)
-            return Goal(task_type, thing, receptacle_kind=target)
+                return HouseholdGoal(task_type, thing, lamp_kind=target)
+            return HouseholdGoal(task_type, thing, receptacle_kind=target)
     raise ValueError(
         f"the expert cannot read the task {sentence!r}; it expects a first observation that ends "
         "in one of ALFWorld's own task sentences, such as 'put a mug in desk.'"
     )
 
 
-def _listed(text: str) -> list[str]:
+def _listed(names: str) -> list[str]:
     """Return the names in `a mug 2, a mug 1, and a pen 1`; none for `nothing`."""
-    if text == "nothing":
+    if names == "nothing":
         return []
-    return [part.removeprefix("and ").removeprefix("a ") for part in text.split(", ")]
+    return [part.removeprefix("and ").removeprefix("a ") for part in names.split(", ")]
 
 
 def _without(thing: str, things: Sequence[str] | None) -> list[str]:
@@ -96,7 +73,7 @@ def _without(thing: str, things: Sequence[str] | None) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _search_order(room: str, thing: str, furniture: tuple[str, ...]) -> tuple[str, ...]:
-    """Sort furniture by how promising it is to look there for `thing`."""
+    """Sort furniture, the most promising for a search for `thing` first."""
 
     def rank(name: str) -> tuple[float, bool, int, int]:
         kind, _, number = name.rpartition(" ")
@@ -114,17 +91,17 @@ def _search_order(room: str, thing: str, furniture: tuple[str, ...]) -> tuple[st
 class SearchingExpert:
     """Plays one game at a time under partial observation; deterministic.
 
-    Call `reset` with the first observation, then `act` before every step. It takes no action of its
-    own for granted: what happened is read from the texts, so other actions may be executed instead.
+    Call `reset` with the first observation, then `act` before every step. The expert reads from
+    the texts what happened, so the caller may execute other actions instead.
     """
 
     def reset(self, observation: str) -> None:
         """Begin a game with its first observation, which ends in the task sentence."""
         self.goal = read_goal(observation)
-        self._verb = _VERB.get(self.goal.task_type)
+        self._verb = vocabulary.TREATMENT.get(self.goal.task_type)
         listed = _ROOM_LIST.search(observation)
         self._learn_room(_listed(listed.group(1)) if listed else [])
-        # What lies in furniture that was seen from inside, as far as known.
+        # The things in the furniture that we have looked into.
         self._contents: dict[str, list[str]] = {}
         self._lamps: dict[str, str] = {}
         self._treated: set[tuple[str, str]] = set()
@@ -134,7 +111,7 @@ class SearchingExpert:
         self._room = vocabulary.room_of(map(kind_of, furniture))
 
     def act(self, observation: str, admissible: Sequence[str]) -> str:
-        """Return the next command, given the newest observation and the commands possible now."""
+        """Return the next command for the newest observation and its admissible commands."""
         self._read(observation)
         self._survey(admissible)
         if self.goal.task_type == "look_at_obj_in_light":
@@ -148,7 +125,7 @@ class SearchingExpert:
         return self._deliver()
 
     def _read(self, observation: str) -> None:
-        """Remember what the newest observation says."""
+        """Update our knowledge from the newest observation."""
         if seen := _CONTENTS.search(observation):
             place = seen.group(1) or seen.group(2)
             if place in self._furniture:
@@ -165,13 +142,13 @@ class SearchingExpert:
             self._treated.discard((_OPPOSITE.get(verb, ""), thing))
 
     def _survey(self, admissible: Sequence[str]) -> None:
-        """Read off the commands where the agent is, what it holds, what it could take."""
+        """Read from the commands where the agent is, what it holds, and what it can take."""
         if not self._furniture:
             # A game that starts at furniture does not list the room.
-            goals = [
+            names = [
                 c.partition(" ")[2].removeprefix("to ") for c in admissible if c[:2] in ("go", "ex")
             ]
-            self._learn_room(goals)
+            self._learn_room(names)
         self._admissible = admissible
         self._here: list[str] = []
         self._held: str | None = None
@@ -197,13 +174,13 @@ class SearchingExpert:
         for lamp in lamps:
             self._lamps[lamp] = self._here[0]
         if self._held is None:
-            # With empty hands the commands show all that can be taken here.
+            # With empty hands the commands name everything that can be taken here.
             for place in self._here:
                 if place not in self._closed:
                     self._contents[place] = in_reach.get(place, [])
 
     def _named(self, kind: str) -> list[str]:
-        """Return the furniture of a kind, lowest number first (the room lists it downwards)."""
+        """Return the furniture of a kind, lowest number first (the room lists it last)."""
         return [name for name in reversed(self._furniture) if kind_of(name) == kind]
 
     def _open_at(self, place: str) -> str | None:
@@ -228,7 +205,7 @@ class SearchingExpert:
         return self._open_at(place) or f"take {thing} from {place}"
 
     def _anchor(self) -> str | None:
-        """Return, for two things, the target that holds one already (the second must join it)."""
+        """Return the target that holds the first of two things; the second must join it."""
         if self.goal.task_type != "pick_two_obj_and_place":
             return None
         for place in self._named(self.goal.receptacle_kind or ""):
@@ -239,16 +216,16 @@ class SearchingExpert:
         return None
 
     def _search(self, kind: str) -> str:
-        """Look where `kind` is most likely among the places not yet seen."""
+        """Look into the most likely place for `kind` among those not yet seen."""
         order = _search_order(self._room, kind, tuple(self._furniture))
         unseen = [place for place in order if place not in self._contents]
         if not unseen:
-            # Somebody moved things about, or a thing was overlooked: look everywhere again.
+            # Somebody moved things, or we overlooked one: look everywhere again.
             self._contents.clear()
             unseen = list(order)
         best = unseen[0]
         near = next((place for place in unseen if place in self._here), None)
-        # To look into what is right here costs one step, whatever it costs from elsewhere.
+        # Looking into furniture here costs one step, whatever it costs from elsewhere.
         if near is not None and self._rate(kind, near) > self._appeal(kind, best):
             best = near
         return self._open_at(best) or f"examine {best}"
@@ -260,7 +237,7 @@ class SearchingExpert:
         return self._appeal(kind, place) * frequencies.effort(kind_of(place))
 
     def _treat(self) -> str:
-        """Carry the held thing to its appliance and use that."""
+        """Carry the held thing to its appliance and treat it."""
         appliances = self._named(vocabulary.APPLIANCE[self.goal.task_type])
         for place in appliances:
             if place in self._here:
@@ -277,14 +254,14 @@ class SearchingExpert:
         return self._open_at(place) or self._placing(place) or _GIVE_UP
 
     def _placing(self, place: str) -> str | None:
-        """Return the command that puts the held thing there, in whichever grammar is played."""
+        """Return the command that puts the held thing there, in the grammar of the game."""
         for command in (f"move {self._held} to {place}", f"put {self._held} in/on {place}"):
             if command in self._admissible:
                 return command
         return None
 
     def _put_down(self) -> str:
-        """Get rid of what is held."""
+        """Put the held thing down anywhere."""
         for place in self._here:
             command = self._placing(place)
             if command is not None:

@@ -1,8 +1,7 @@
-"""One ALFWorld game as data: the room, what lies where, and the goal.
+"""An ALFWorld game as data: the furniture, the items, and the goal; and reading official files.
 
-A `Game` is what the engine (`world.py`) plays. It comes from an official game file, or from the
-generator (`generator.py`); nothing downstream knows which. Everything is immutable, so one `Game`
-may be shared by any number of environments and threads.
+The engine (`world.py`) plays a `Game`, whether it comes from an official game file or from the
+generator. A `Game` is immutable, so any number of environments and threads can share it.
 """
 
 from __future__ import annotations
@@ -44,12 +43,11 @@ class Receptacle:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is not furniture: things to take, lamps, and scenery that only counts in the numbering.
+    """Everything but furniture: things to take, lamps, and scenery, which only has a number.
 
-    `flags` holds the lower-cased PDDL predicates that are true of it at the start: pickupable,
-    cleanable, heatable, coolable, toggleable, sliceable, isreceptacleobject, ishot, iscool,
-    isclean, issliced, istoggled. `receptacles` are the ids of the receptacles it lies in (usually
-    one, possibly none or two); `contents` the ids of the items that lie in it.
+    `flags` holds those of `ITEM_FLAGS` that are true at the start. `receptacles` are the ids of the
+    receptacles it lies in (usually one, possibly none or two); `contents` the ids of the items in
+    it.
     """
 
     id: str
@@ -61,8 +59,8 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """What wins: kinds, not instances.
+class HouseholdGoal:
+    """The kinds of things that win the game.
 
     `receptacle_kind` is None for look_at_obj_in_light, `lamp_kind` for all other types.
     """
@@ -75,11 +73,11 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Game:
-    """A whole game: `task` is the sentence after "Your task is to: ", with its full stop."""
+    """A game; `task` is the sentence after "Your task is to: ", with its full stop."""
 
     task_id: str
     task: str
-    goal: Goal
+    goal: HouseholdGoal
     start_location: str
     receptacles: tuple[Receptacle, ...]
     items: tuple[Item, ...]
@@ -90,17 +88,18 @@ class Game:
 
 
 GAME_FILE = "game.tw-pddl"
-TASK_TYPES: tuple[str, ...] = get_args(TaskType)
+TASK_TYPES: tuple[TaskType, ...] = get_args(TaskType)
 # The one sentence of the grammar that differs from game to game.
 _TASK = re.compile(r"Your task is to: ([^\"\\\n]+)")
-# How json_2.1.1 calls moving.
+# The command of json_2.1.1 that puts things down.
 _PUT_TEMPLATE = "put {o} in/on {r}"
 
-# Of each predicate the (subject, object) pairs that are true; object is empty where there is none.
+# The true (subject, object) pairs of each predicate; object may be empty.
 Facts = dict[str, list[tuple[str, str]]]
-# (predicate subject [object]); of costs, `(= (distance a b) 3)`, the inner part matches, unused.
+# (predicate subject [object]). The inner part of a cost, `(= (distance a b) 3)`, matches, too.
 _FACT = re.compile(r"\(\s*(\w+)\s+([^()\s]+)(?:\s+([^()\s]+))?\s*\)")
 _COMMENT = re.compile(r";[^\n]*")
+# PDDL predicates of an item, in lower case.
 ITEM_FLAGS = (
     "pickupable",
     "cleanable",
@@ -128,13 +127,13 @@ def read_problem(
 ) -> Game:
     """Read the PDDL problem of an official game.
 
-    PDDL is case-insensitive: like the original, everything is lower-cased. Raises GameFileError
-    when it is not such a problem.
+    Like the original we lower-case everything, as PDDL is case-insensitive. Raises GameFileError
+    for any other text.
     """
     try:
         f"{task_id}{task}{problem}".encode()
     except UnicodeEncodeError as error:
-        # JSON can spell half a character, which can neither be hashed nor packed nor printed.
+        # JSON can hold half a character, which we cannot hash, pack or print.
         raise GameFileError(f"{quote(ascii(task_id))}: not text: {error.reason}") from error
     lines = _COMMENT.sub("", problem.lower())
     start, end = lines.find("(:init"), lines.find("(:goal")
@@ -204,22 +203,22 @@ def _read_items(facts: Facts) -> tuple[Item, ...]:
     )
 
 
-def _read_goal(goal: str) -> Goal:
-    """Tell the six task types apart by what their goals require."""
+def _read_goal(goal: str) -> HouseholdGoal:
+    """Derive the task type from the predicates of the goal."""
     required: Facts = defaultdict(list)
     for predicate, subject, other in _FACT.findall(goal):
         required[predicate].append((subject, other))
     kind_of = {thing: _kind(kind) for thing, kind in required["objecttype"]}
     if "istoggled" in required:
         lamp, held = _first(required, "istoggled")[0], _first(required, "holds")[1]
-        return Goal("look_at_obj_in_light", kind_of[held], lamp_kind=kind_of[lamp])
+        return HouseholdGoal("look_at_obj_in_light", kind_of[held], lamp_kind=kind_of[lamp])
     item = kind_of[_first(required, "objecttype")[0]]
     furniture = _kind(_first(required, "receptacletype")[1])
     task_type = "pick_two_obj_and_place" if len(kind_of) > 1 else "pick_and_place_simple"
     for verb, state in (("clean", "isclean"), ("heat", "ishot"), ("cool", "iscool")):
         if state in required:
             task_type = f"pick_{verb}_then_place_in_recep"
-    return Goal(cast(TaskType, task_type), item, furniture)
+    return HouseholdGoal(cast(TaskType, task_type), item, furniture)
 
 
 def _first(facts: Facts, predicate: str) -> tuple[str, str]:
@@ -229,13 +228,13 @@ def _first(facts: Facts, predicate: str) -> tuple[str, str]:
 
 
 def content_hash(problem: str, task: str, grammar: Grammar) -> str:
-    """Hash what a game is: equal in every form (folder, JSON lines, packed) it is stored in."""
+    """Hash the content of a game; equal for its official file and its packed form."""
     return hashlib.sha256(f"{grammar}\n{task}\n{problem.strip()}".encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class GameTexts:
-    """What a game file says, before its problem is read."""
+    """The texts of a game file, before its problem is parsed."""
 
     problem: str
     task: str
@@ -249,7 +248,7 @@ class GameTexts:
 
 
 def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
-    """Read an official game file; returns the game and its content hash.
+    """Read an official game file; return the game and its content hash.
 
     Raises GameFileError when the file cannot be read as a game.
     """
@@ -269,7 +268,7 @@ def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
 
 
 def read_texts(path: Path) -> GameTexts:
-    """Read the texts of a game file; raises GameFileError when it has not what a game file has."""
+    """Read the texts of a game file; raises GameFileError when one is missing."""
     content = _load(path)
     grammar = content["grammar"]
     task = _TASK.search(grammar)

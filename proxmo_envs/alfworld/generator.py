@@ -1,8 +1,7 @@
-"""Endless ALFWorld games of our own: drawn, not downloaded, and always solvable.
+"""Generates ALFWorld games, without end and always solvable.
 
-A game is a layout from `layouts.py`, a goal that the layout allows, the target things where a
-search finds them in time, and other things around them. All of it follows from (split, index,
-difficulty).
+A game is a layout from `layouts.py`, a goal that the layout allows, target things where a search
+finds them in time, and other things. Split, index and difficulty determine all of it.
 """
 
 from __future__ import annotations
@@ -14,53 +13,29 @@ from itertools import accumulate
 from typing import Any, Final
 
 from proxmo_envs.alfworld import frequencies, vocabulary
-from proxmo_envs.alfworld.games import Game, Goal, Item, TaskType
+from proxmo_envs.alfworld.games import TASK_TYPES, Game, HouseholdGoal, Item, TaskType
 from proxmo_envs.alfworld.layouts import (
     POOLS,
     SETTINGS,
     Difficulty,
     Draws,
-    Layout,
+    RoomLayout,
     Spots,
-    layout,
+    room_layout,
     written_id,
 )
+from proxmo_envs.alfworld.text import TASK_SENTENCES
 
 DIFFICULTIES: Final = tuple(SETTINGS)
 SPLIT_SIZES: Final = {"train": 10_000, "valid_seen": 1_000, "valid_unseen": 1_000}
 _POOL: Final = {"train": "known", "valid_seen": "known", "valid_unseen": "new"}
 
-# Both sentences of the original per task type.
-SENTENCES: Final[dict[TaskType, tuple[str, str]]] = {
-    "pick_and_place_simple": ("put a {thing} in {target}.", "put some {thing} on {target}."),
-    "look_at_obj_in_light": (
-        "look at {thing} under the {target}.",
-        "examine the {thing} with the {target}.",
-    ),
-    "pick_clean_then_place_in_recep": (
-        "put a clean {thing} in {target}.",
-        "clean some {thing} and put it in {target}.",
-    ),
-    "pick_heat_then_place_in_recep": (
-        "put a hot {thing} in {target}.",
-        "heat some {thing} and put it in {target}.",
-    ),
-    "pick_cool_then_place_in_recep": (
-        "put a cool {thing} in {target}.",
-        "cool some {thing} and put it in {target}.",
-    ),
-    "pick_two_obj_and_place": (
-        "put two {thing} in {target}.",
-        "find two {thing} and put them in {target}.",
-    ),
-}
-
-# One more target than needed, in rooms that do not follow official counts.
+# Chance of one more target than needed, in rooms that do not follow official counts.
 _ONE_MORE: Final = 0.25
-# Copies of a kind of thing in a room of official size, equally likely.
+# Equally likely numbers of copies of a thing in a room of official size.
 _COPIES: Final = (1, 1, 2, 2, 3)
-# Oddities of official rooms, as chances: a thing in the fridge is cool from the start; something
-# lies in a bowl, pan or the like; a thing counts as lying on two pieces that share a place.
+# Chances of oddities in official rooms: a thing in the fridge is cool from the start; a bowl, pan
+# or the like holds something; a thing lies on two pieces of furniture that share a place.
 _COOL_ALREADY: Final = 0.08
 _LIES_IN_HOLDER: Final = 0.09
 _LIES_ON_TWO: Final = 0.6
@@ -68,12 +43,12 @@ _TWO_AS_ONE: Final = {"stoveburner": "stoveburner", "coffeemachine": "countertop
 
 
 def generate(split: str, index: int, difficulty: str = "default") -> Game:
-    """Return the generated game `index` of a split; the same arguments always give the same game.
+    """Return game `index` of a split; the same arguments always give the same game.
 
     Args:
         split: `train`, `valid_seen` (new games in the layouts of train) or `valid_unseen` (layouts
-            whose set of furniture never occurs in train).
-        index: any number from 0; `SPLIT_SIZES` says how many make up the split.
+            with sets of furniture that never occur in train).
+        index: any number from 0; a split consists of the first `SPLIT_SIZES[split]`.
         difficulty: one of `DIFFICULTIES`.
 
     Raises:
@@ -82,31 +57,25 @@ def generate(split: str, index: int, difficulty: str = "default") -> Game:
     _check(split, index, difficulty)
     settings = SETTINGS[difficulty]
     draws = Draws(split, difficulty, index)
-    place, goal = _plan_game(draws, difficulty, _POOL[split])
-    things = _Things(draws, place)
+    layout, goal = _plan_game(draws, difficulty, _POOL[split])
+    things = _Things(draws, layout)
     _add_targets(things, goal, settings)
     if settings.official:
         _add_official_others(things, goal, settings)
     else:
         _add_few_others(things, goal, draws.between(settings.things))
-    sentence = draws.pick(SENTENCES[goal.task_type])
+    sentence = draws.pick(TASK_SENTENCES[goal.task_type])
     target = goal.receptacle_kind or goal.lamp_kind
     return Game(
         task_id=f"generated/{split}/{difficulty}/{index:06d}",
         task=sentence.format(thing=goal.item_kind, target=target),
         goal=goal,
-        start_location=draws.pick(place.starts),
-        receptacles=place.receptacles,
+        start_location=draws.pick(layout.starts),
+        receptacles=layout.receptacles,
         items=tuple(things.items.values()),
-        can_contain=_can_contain(place.kinds, {item.kind for item in things.items.values()}),
+        can_contain=_can_contain(layout.kinds, {item.kind for item in things.items.values()}),
         split=split,
     )
-
-
-def scene(split: str, index: int, difficulty: str = "default") -> int:
-    """Return the number of the room of a generated game; the arguments are those of `generate`."""
-    _check(split, index, difficulty)
-    return _plan_game(Draws(split, difficulty, index), difficulty, _POOL[split])[0].scene
 
 
 def _check(split: str, index: int, difficulty: str) -> None:
@@ -118,33 +87,33 @@ def _check(split: str, index: int, difficulty: str) -> None:
         )
 
 
-def _plan_game(draws: Draws, difficulty: str, pool: str) -> tuple[Layout, Goal]:
-    """Draw a layout and a goal that is possible there."""
+def _plan_game(draws: Draws, difficulty: str, pool: str) -> tuple[RoomLayout, HouseholdGoal]:
+    """Draw a layout and a goal that is possible in it."""
     while True:
         room, task_type = _room_and_type(draws, official=SETTINGS[difficulty].official)
-        place = layout(room, difficulty, pool, draws.below(POOLS[pool]))
-        goals = place.goals[task_type]
+        layout = room_layout(room, difficulty, pool, draws.below(POOLS[pool]))
+        goals = layout.goals[task_type]
         if not goals:
             continue
         thing, targets = draws.pick(goals)
         target = draws.pick(targets)
         if task_type == "look_at_obj_in_light":
-            return place, Goal(task_type, thing, lamp_kind=target)
-        return place, Goal(task_type, thing, receptacle_kind=target)
+            return layout, HouseholdGoal(task_type, thing, lamp_kind=target)
+        return layout, HouseholdGoal(task_type, thing, receptacle_kind=target)
 
 
 _MIX: Final = tuple(frequencies.GAME_MIX)
 _MIX_CUMULATIVE: Final = tuple(accumulate(frequencies.GAME_MIX.values()))
 _ROOMS_OF: Final = {
     task_type: tuple(room for room, kind in frequencies.GAME_MIX if kind == task_type)
-    for task_type in vocabulary.TASK_TYPES
+    for task_type in TASK_TYPES
 }
 
 
 def _room_and_type(draws: Draws, *, official: bool) -> tuple[str, TaskType]:
     if official:
         return draws.weighted(_MIX, _MIX_CUMULATIVE)
-    task_type = draws.pick(vocabulary.TASK_TYPES)
+    task_type = draws.pick(TASK_TYPES)
     return draws.pick(_ROOMS_OF[task_type]), task_type
 
 
@@ -165,31 +134,31 @@ def _can_contain(furniture: Iterable[str], things: set[str]) -> frozenset[tuple[
 
 
 class _Things:
-    """The items of a game in the making, by id."""
+    """The items of a game under construction, by id."""
 
-    def __init__(self, draws: Draws, place: Layout) -> None:
+    def __init__(self, draws: Draws, layout: RoomLayout) -> None:
         self.draws = draws
-        self.place = place
+        self.layout = layout
         self.items: dict[str, Item] = {}
 
     def put(self, kind: str, spots: Spots) -> None:
-        """Add a thing of a kind to one of the spots."""
+        """Add a thing to one of the spots."""
         at = self.draws.weighted(spots.receptacles, spots.cumulative)
-        receptacle = self.place.receptacles[at]
-        name = self._new_id(kind, self.place.positions[at])
+        receptacle = self.layout.receptacles[at]
+        name = self._new_id(kind, self.layout.positions[at])
         self.items[name] = Item(
             name, kind, receptacle.location, receptacles=(receptacle.id,), flags=_flags(kind)
         )
 
     def drop(self, kind: str) -> None:
-        """Add a thing that is on no furniture, somewhere in the room."""
-        at = self.draws.below(len(self.place.receptacles))
-        name = self._new_id(kind, self.place.positions[at])
-        location = self.place.receptacles[at].location
+        """Add a thing that lies on no furniture."""
+        at = self.draws.below(len(self.layout.receptacles))
+        name = self._new_id(kind, self.layout.positions[at])
+        location = self.layout.receptacles[at].location
         self.items[name] = Item(name, kind, location, flags=_flags(kind))
 
     def change(self, item: Item, **fields: Any) -> None:
-        """Give an item other fields."""
+        """Replace fields of an item."""
         self.items[item.id] = replace(item, **fields)
 
     def _new_id(self, kind: str, position: tuple[float, float, float]) -> str:
@@ -202,12 +171,12 @@ class _Things:
                 return name
 
 
-def _add_targets(things: _Things, goal: Goal, settings: Difficulty) -> None:
-    """Put down what the goal needs, never where it would be won already."""
-    draws, place = things.draws, things.place
-    # An unclean apple may well lie in the target; where nothing else is asked for it may not.
+def _add_targets(things: _Things, goal: HouseholdGoal, settings: Difficulty) -> None:
+    """Add the things that the goal needs, never so that it is reached already."""
+    draws, layout = things.draws, things.layout
+    # An unclean apple may lie in the target, unless the goal asks for nothing else.
     changes = goal.task_type in vocabulary.APPLIANCE
-    spots = place.hiding_spots(goal.item_kind, None if changes else goal.receptacle_kind)
+    spots = layout.hiding_spots(goal.item_kind, None if changes else goal.receptacle_kind)
     number = 2 if goal.task_type == "pick_two_obj_and_place" else 1
     if settings.official:
         number = draws.between((number, 3))
@@ -216,43 +185,43 @@ def _add_targets(things: _Things, goal: Goal, settings: Difficulty) -> None:
     for _ in range(number):
         things.put(goal.item_kind, spots)
     if goal.lamp_kind is not None:
-        things.put(goal.lamp_kind, place.hiding_spots(goal.lamp_kind, None))
+        things.put(goal.lamp_kind, layout.hiding_spots(goal.lamp_kind, None))
 
 
-def _other_kinds(place: Layout, goal: Goal) -> list[str]:
-    return [kind for kind in place.spots if kind not in (goal.item_kind, goal.lamp_kind)]
+def _other_kinds(layout: RoomLayout, goal: HouseholdGoal) -> list[str]:
+    return [kind for kind in layout.spots if kind not in (goal.item_kind, goal.lamp_kind)]
 
 
-def _add_few_others(things: _Things, goal: Goal, size: int) -> None:
-    """Fill a room up to `size` with things the goal does not ask for."""
-    occurs = frequencies.OCCURS[things.place.room]
-    # What cannot be put back anywhere would end a game when it is picked up.
+def _add_few_others(things: _Things, goal: HouseholdGoal, size: int) -> None:
+    """Fill a room up to `size` with things that the goal does not ask for."""
+    occurs = frequencies.OCCURS[things.layout.room]
+    # Taking a thing that can be put nowhere would end a game.
     kinds = [
         kind
-        for kind in _other_kinds(things.place, goal)
-        if vocabulary.can_be_put_down(kind, things.place.kinds)
+        for kind in _other_kinds(things.layout, goal)
+        if vocabulary.can_be_put_down(kind, things.layout.kinds)
     ]
     cumulative = tuple(accumulate(occurs[kind] for kind in kinds))
     for _ in range(size - len(things.items)):
         kind = things.draws.weighted(kinds, cumulative)
-        things.put(kind, things.place.spots[kind])
+        things.put(kind, things.layout.spots[kind])
 
 
-def _add_official_others(things: _Things, goal: Goal, settings: Difficulty) -> None:
-    """Add everything else that official rooms have, in their numbers and with their oddities."""
-    draws, place = things.draws, things.place
-    for kind, numbers in frequencies.ON_THE_FLOOR[place.room].items():
-        # A target that lies on the floor could never be taken.
+def _add_official_others(things: _Things, goal: HouseholdGoal, settings: Difficulty) -> None:
+    """Add the other things of official rooms, in their numbers and with their oddities."""
+    draws, layout = things.draws, things.layout
+    for kind, numbers in frequencies.ON_THE_FLOOR[layout.room].items():
+        # Nobody could take a target on the floor.
         if kind not in (goal.item_kind, goal.lamp_kind):
             for _ in range(draws.pick(numbers)):
                 things.drop(kind)
-    for kind in _other_kinds(place, goal):
-        if draws.uniform() * 100 < frequencies.OCCURS[place.room][kind]:
+    for kind in _other_kinds(layout, goal):
+        if draws.uniform() * 100 < frequencies.OCCURS[layout.room][kind]:
             copies = 1
             if kind not in vocabulary.UNIQUE:
                 copies = int(draws.pick(_COPIES) * settings.scale + 0.5)
             for _ in range(min(copies, settings.things[1] - len(things.items))):
-                things.put(kind, place.spots[kind])
+                things.put(kind, layout.spots[kind])
     _add_few_others(things, goal, settings.things[0])
     _lay_on_two(things, goal)
     _lay_in_holders(things)
@@ -260,9 +229,9 @@ def _add_official_others(things: _Things, goal: Goal, settings: Difficulty) -> N
         _cool_some(things)
 
 
-def _lay_on_two(things: _Things, goal: Goal) -> None:
-    """Let some things lie on two pieces of furniture that share a place, as pans on burners do."""
-    furniture = {r.id: r for r in things.place.receptacles}
+def _lay_on_two(things: _Things, goal: HouseholdGoal) -> None:
+    """Put some things on two pieces of furniture that share a place, like pans on burners."""
+    furniture = {r.id: r for r in things.layout.receptacles}
     for item in list(things.items.values()):
         if not item.receptacles:
             continue
@@ -272,7 +241,7 @@ def _lay_on_two(things: _Things, goal: Goal) -> None:
             continue
         both = [
             r.id
-            for r in things.place.receptacles
+            for r in things.layout.receptacles
             if r.kind == partner and r.location == first.location and r.id != first.id
         ]
         if both and things.draws.uniform() < _LIES_ON_TWO:
@@ -280,7 +249,7 @@ def _lay_on_two(things: _Things, goal: Goal) -> None:
 
 
 def _lay_in_holders(things: _Things) -> None:
-    """Let some cutlery and pans lie in a bowl, pot or the like on the same furniture."""
+    """Put some cutlery and pans into a bowl, pot or the like on the same furniture."""
     small = {"butterknife", "fork", "knife", "pan", "pot", "spatula", "spoon"}
     inside = [i for i in things.items.values() if i.kind in small and i.receptacles]
     for holder in list(things.items.values()):
@@ -292,8 +261,8 @@ def _lay_in_holders(things: _Things) -> None:
 
 
 def _cool_some(things: _Things) -> None:
-    """Let some things in the fridge be cool from the start."""
-    fridges = {r.id for r in things.place.receptacles if r.kind == "fridge"}
+    """Make some things in the fridge cool from the start."""
+    fridges = {r.id for r in things.layout.receptacles if r.kind == "fridge"}
     for item in list(things.items.values()):
         could_be = "coolable" in item.flags and not fridges.isdisjoint(item.receptacles)
         if could_be and things.draws.uniform() < _COOL_ALREADY:

@@ -1,8 +1,8 @@
-"""Generated rooms without their things: which furniture stands where.
+"""Layouts of generated rooms: the furniture and its places.
 
-A layout is drawn from a pool and shared by many games, as the official games share 120 scenes. The
-pools `known` (train, valid_seen) and `new` (valid_unseen) cannot overlap: a hash of what furniture
-the room has decides which pool it may belong to.
+Many games share a layout, as the official games share 120 scenes. The pools `known` (train,
+valid_seen) and `new` (valid_unseen) cannot overlap: a hash of the furniture decides to which pool a
+layout belongs.
 """
 
 from __future__ import annotations
@@ -19,18 +19,16 @@ from zlib import crc32
 import numpy as np
 
 from proxmo_envs.alfworld import frequencies, vocabulary
-from proxmo_envs.alfworld.games import Receptacle, TaskType
+from proxmo_envs.alfworld.games import TASK_TYPES, Receptacle, TaskType
 
 T = TypeVar("T")
 
-# Layouts per room kind and difficulty.
+# Layouts per kind of room and difficulty.
 POOLS: Final = {"known": 60, "new": 20}
-# The number before the first layout of a kind of room, where official scenes have theirs.
-SCENES: Final = {"kitchen": 0, "livingroom": 200, "bedroom": 300, "bathroom": 400}
-# One set of furniture in four is kept for the pool `new`.
+# One set of furniture in four belongs to the pool `new`.
 _NEW_SHARE: Final = 4
 
-# What a room must have so that its tasks are possible; alternatives are separated by |.
+# Furniture without which a room has no tasks; | separates alternatives.
 _ESSENTIAL: Final = {
     "kitchen": ("fridge", "microwave", "sinkbasin", "countertop", "cabinet|drawer"),
     "livingroom": ("sofa", "sidetable", "drawer|cabinet"),
@@ -38,8 +36,8 @@ _ESSENTIAL: Final = {
     "bathroom": ("sinkbasin", "toilet", "cabinet|drawer"),
 }
 
-# How often a piece stands at the same place as an earlier one, and beside which kinds: one goes to
-# both at once. Half of the share of official pieces that are not alone at their place.
+# Chance that a piece shares the place of an earlier one (the agent goes to both at once), and the
+# kinds of that one: half of the share of official pieces that are not alone at their place.
 _SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
     "drawer": (0.14, frozenset({"drawer", "dresser", "desk", "sidetable"})),
     "cabinet": (0.08, frozenset({"cabinet"})),
@@ -51,7 +49,7 @@ _SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
     "safe": (0.2, frozenset({"drawer"})),
     "towelholder": (0.03, frozenset({"handtowelholder"})),
 }
-# Bathrooms of official size crowd theirs together.
+# Pieces share more places in bathrooms of official size.
 _SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
     **_SHARES_PLACE,
     "drawer": (0.34, frozenset({"drawer", "dresser"})),
@@ -59,8 +57,8 @@ _SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
 }
 
 
-# What rooms of few kinds are furnished with and what lies in them: enough for every task type, few
-# enough for a model that meets each word for the first time.
+# Furniture and things of rooms with few kinds: enough for every task type, and few enough for a
+# model that meets each word for the first time.
 _FEW_FURNITURE: Final = {
     "kitchen": "fridge microwave sinkbasin countertop cabinet drawer garbagecan",
     "livingroom": "sofa sidetable coffeetable drawer shelf cabinet",
@@ -81,21 +79,21 @@ class Difficulty:
 
     furniture: tuple[int, int]
     things: tuple[int, int]
-    # Most pieces of one kind; None: draw official counts.
+    # Most pieces of one kind; None draws official counts.
     most_alike: int | None
     # Share of cabinets, drawers and safes without a door.
     doorless: float
-    # May two pieces share a place?
+    # Whether two pieces may share a place.
     shares_places: bool
-    # Official mix of tasks and counts of things, with everything odd that occurs there.
+    # Official mix of tasks and counts of things, with the oddities of official rooms.
     official: bool
     # Steps that a search in likely places first may need to see a target.
     search_steps: int
-    # Only a few kinds of furniture and things?
+    # Whether there are only a few kinds of furniture and things.
     few_kinds: bool = False
-    # How many times as many pieces and things of a kind as official rooms have.
+    # Pieces and things of a kind, relative to official rooms.
     scale: float = 1.0
-    # Raise it when the difficulty gives other games than before: it is part of their hashes.
+    # Part of the hashes of the games; raise it when the difficulty gives other games than before.
     version: int = 1
 
 
@@ -108,7 +106,7 @@ SETTINGS: Final[dict[str, Difficulty]] = {
 
 
 class Draws:
-    """Cheap random draws from a numpy Generator, which is asked for uniform numbers in blocks."""
+    """Cheap random draws from blocks of uniform numbers, which a numpy Generator makes."""
 
     __slots__ = ("_numbers", "_rng")
 
@@ -142,7 +140,7 @@ class Draws:
 
 
 def written(metres: float) -> str:
-    """Write a coordinate as ids do: `_plus_01_dot_25`."""
+    """Write a coordinate as in ids: `_plus_01_dot_25`."""
     return _written_cm(round(metres * 100))
 
 
@@ -161,22 +159,21 @@ def written_id(kind: str, position: Iterable[float]) -> str:
 
 @dataclass(frozen=True)
 class Spots:
-    """Where a kind of thing can lie: indexes of receptacles, running sums of their weights."""
+    """Places for a kind of thing: indexes of receptacles, and running sums of their weights."""
 
     receptacles: tuple[int, ...]
     cumulative: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class RoomLayout:
     """A furnished room.
 
-    `scene` numbers it, as official rooms are numbered; `positions` are the furniture's coordinates
-    in metres, `starts` the places without furniture.
+    `room` is its kind, such as "kitchen"; `positions` are the coordinates of the furniture in
+    metres, `starts` the places without furniture.
     """
 
     room: str
-    scene: int
     receptacles: tuple[Receptacle, ...]
     positions: tuple[tuple[float, float, float], ...]
     starts: tuple[str, ...]
@@ -190,7 +187,7 @@ class Layout:
 
     @cached_property
     def spots(self) -> dict[str, Spots]:
-        """Return where each kind of thing may lie; kinds without a spot are left out."""
+        """Return the spots of each kind of thing that has one."""
         rates = frequencies.LIES[self.room]
         if self.few_kinds:
             rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room].split()}
@@ -203,10 +200,10 @@ class Layout:
 
     @cached_property
     def reachable(self) -> dict[str, tuple[int, ...]]:
-        """Return per thing the receptacles that a search in likely places first reaches in time.
+        """Return per thing the receptacles that a search reaches in time, likely places first.
 
-        Targets hide only there: a game must not be lost because someone put a spoon into the last
-        of 27 cabinets.
+        Targets lie only there: a game must not be lost because its spoon is in the last of 27
+        cabinets.
         """
         return {thing: self._reachable(thing) for thing in self.spots}
 
@@ -221,7 +218,7 @@ class Layout:
         return tuple(near)
 
     def hiding_spots(self, thing: str, avoid: str | None) -> Spots:
-        """Return where a target may lie: within reach, not in furniture of kind `avoid`."""
+        """Return the spots for a target: within reach, not in furniture of kind `avoid`."""
         kinds = [r.kind for r in self.receptacles]
         rates = frequencies.LIES[self.room][thing]
         near = tuple(n for n in self.reachable[thing] if kinds[n] != avoid)
@@ -229,8 +226,8 @@ class Layout:
 
     @cached_property
     def goals(self) -> dict[TaskType, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """Return per task type the things it can be about, each with the possible target kinds."""
-        return {task_type: tuple(self._goals(task_type)) for task_type in vocabulary.TASK_TYPES}
+        """Return per task type its possible things, each with its possible kinds of target."""
+        return {task_type: tuple(self._goals(task_type)) for task_type in TASK_TYPES}
 
     def _goals(self, task_type: TaskType) -> Iterable[tuple[str, tuple[str, ...]]]:
         appliance = vocabulary.APPLIANCE.get(task_type)
@@ -250,7 +247,7 @@ class Layout:
                 if target in vocabulary.LAMPS
                 or (
                     thing in vocabulary.CAN_CONTAIN.get(target, ())
-                    # The thing must be able to start elsewhere.
+                    # The thing needs another place to start from.
                     and (appliance is not None or near != {target})
                 )
             )
@@ -259,20 +256,19 @@ class Layout:
 
 
 @lru_cache(maxsize=1024)
-def layout(room: str, difficulty: str, pool: str, number: int) -> Layout:
+def room_layout(room: str, difficulty: str, pool: str, number: int) -> RoomLayout:
     """Return layout `number` of a pool; the same arguments always give the same room."""
     settings = SETTINGS[difficulty]
     draws = Draws("layout", room, difficulty, pool, number)
-    scene = SCENES[room] + 1 + number + (POOLS["known"] if pool == "new" else 0)
     while True:
         kinds = _furniture(draws, room, settings)
         is_new = crc32(" ".join([room, *kinds]).encode()) % _NEW_SHARE == 0
         if is_new == (pool == "new"):
-            return _furnish(draws, room, scene, kinds, settings)
+            return _furnish(draws, room, kinds, settings)
 
 
 def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
-    """Draw the sorted kinds of furniture, repeated for every piece."""
+    """Draw the kind of each piece of furniture; sorted."""
     deciles = frequencies.FURNITURE[room]
     counts: Counter[str] = Counter()
     if settings.most_alike is None:
@@ -286,7 +282,7 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
             counts[draws.pick(choices)] += 1
     low, high = settings.furniture
     size = low if settings.most_alike is None else draws.between((low, high))
-    # Each kind as often as official rooms have it.
+    # Draws each kind as often as official rooms have it.
     often = [kind for kind, numbers in deciles.items() for n in numbers if n and kind in allowed]
     while counts.total() < size:
         kind = draws.pick(often)
@@ -296,7 +292,7 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
     return sorted(counts.elements())[:high]
 
 
-def _furnish(draws: Draws, room: str, scene: int, kinds: list[str], settings: Difficulty) -> Layout:
+def _furnish(draws: Draws, room: str, kinds: list[str], settings: Difficulty) -> RoomLayout:
     """Give every piece a place, coordinates and perhaps a door."""
     crowded = settings.official and room == "bathroom"
     shares = _SHARES_IN_BATHROOMS if crowded else _SHARES_PLACE
@@ -324,11 +320,10 @@ def _furnish(draws: Draws, room: str, scene: int, kinds: list[str], settings: Di
         piece = Receptacle(written_id(kind, position), kind, location, openable=door)
         pieces.append((piece, position))
     if len({piece.id for piece, _ in pieces}) < len(pieces):
-        return _furnish(draws, room, scene, kinds, settings)
+        return _furnish(draws, room, kinds, settings)
     pieces.sort(key=lambda pair: pair[0].id)
-    return Layout(
+    return RoomLayout(
         room=room,
-        scene=scene,
         receptacles=tuple(piece for piece, _ in pieces),
         positions=tuple(position for _, position in pieces),
         starts=tuple(_location(x, z, draws.below(4), 30) for x, z in free),

@@ -1,142 +1,138 @@
-"""The official data set as it is published: a directory of folders, or its problems as JSON lines.
+"""The official data set as published, and packing it into one file.
 
-What counts as playable is the original's rule: a task of the six types, without movable
-receptacles and sliced things, whose folder has a game file that says it is solvable. What is left
-out is counted with its reason.
+We play what the original plays: tasks of the six types, without movable receptacles and sliced
+objects, whose folder has a game file marked as solvable. We count the other folders by reason.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
+import logging
+import os
 import re
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import cast
 
+from proxmo_envs.alfworld.game_source import GameSource, split_of
 from proxmo_envs.alfworld.games import (
     GAME_FILE,
     TASK_TYPES,
     Game,
     Grammar,
-    content_hash,
     read_game_file,
-    read_problem,
     read_texts,
 )
-from proxmo_envs.alfworld.packed import Block, encode
-from proxmo_envs.errors import (
-    DataNotFoundError,
-    GameFileError,
-    InvalidOptionError,
-    UnknownTaskError,
-    quote,
-    unknown,
-)
+from proxmo_envs.alfworld.packed import write_packed
+from proxmo_envs.errors import DataNotFoundError, GameFileError, InvalidOptionError
 
-# Inside the JSON strings of a game file quotes are escaped, so this finds the key only; parsing
-# each of 4,652 files in full only to list them would take ten times as long.
+logger = logging.getLogger(__name__)
+
+# Quotes inside the JSON strings of a game file are escaped, so this finds only the key. Parsing
+# 4,652 files in full to list them would take ten times as long.
 _SOLVABLE = re.compile(rb'(?<!\\)"solvable"\s*:\s*(true|false)')
 SPLITS = ("train", "valid_seen", "valid_unseen")
-_ROW = ("id", "split", "task", "pddl_problem")
-JSON_LINES = (".jsonl", ".jsonl.gz", ".jsonl.xz")
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The playable tasks of a split, and why the other folders are left out."""
+    """The playable tasks of a split, and the number of other folders by reason."""
 
     ids: tuple[str, ...]
-    left_out: tuple[tuple[str, int], ...]
+    left_out: Mapping[str, int]
 
 
-class OfficialDirectory:
+class OfficialDirectory(GameSource):
     """The games of an official data directory: `SPLIT/TASK/TRIAL/game.tw-pddl`."""
 
     def __init__(self, path: Path) -> None:
-        """Find the splits; a split is listed once, when it is first asked for."""
+        """Find the splits; each is listed when it is first asked for."""
         self.path = _root(path)
-        self._listings: dict[str, Listing] = {}
         self.splits = sorted(entry.name for entry in self.path.iterdir() if entry.is_dir())
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> OfficialDirectory:
-        """Share the source: what it gives does not change."""
-        return self
+        self._listings: dict[str, Listing] = {}
 
     def ids(self, split: str) -> tuple[str, ...]:
         """Return the sorted ids of the playable games of a split."""
         return self.listing(split).ids
 
     def listing(self, split: str) -> Listing:
-        """List a split: the playable games and what is left out."""
-        if split not in self.splits:
-            raise InvalidOptionError(f"{self.path}: {unknown('split', split, self.splits)}")
-        listing = self._listings.get(split)
-        if listing is None:
+        """List the playable games of a split and count the others."""
+        self._check_split(split)
+        if split not in self._listings:
+            ids: list[str] = []
+            left_out: Counter[str] = Counter()
             try:
-                listing = self._listings[split] = _list_split(self.path, split)
+                for task_id in self._trials(split):
+                    reason = _reason_to_leave_out(self.path / task_id)
+                    if reason is None:
+                        ids.append(task_id)
+                    else:
+                        left_out[reason] += 1
             except OSError as error:
                 raise DataNotFoundError(f"{self.path}: cannot be listed: {error}") from error
-        return listing
+            self._listings[split] = Listing(tuple(sorted(ids)), dict(sorted(left_out.items())))
+        return self._listings[split]
+
+    def _trials(self, split: str) -> Iterable[str]:
+        """Yield the folders of a split that should hold a game."""
+        for task in (self.path / split).iterdir():
+            for trial in task.iterdir() if task.is_dir() else ():
+                if trial.is_dir():
+                    yield f"{split}/{task.name}/{trial.name}"
 
     def game(self, task_id: str) -> Game:
         """Read a game."""
-        return read_game_file(self._file(task_id), task_id=task_id, split=_split(task_id))[0]
+        return read_game_file(self._file(task_id), task_id=task_id, split=split_of(task_id))[0]
 
     def content_hash(self, task_id: str) -> str:
-        """Return the content hash of a game; its file is read for that."""
+        """Read the file of a game and return its content hash."""
         return read_texts(self._file(task_id)).content_hash
 
     def grammar(self, task_id: str) -> Grammar:
-        """Return the grammar of a game; its file is read for that."""
+        """Read the file of a game and return its grammar."""
         return read_texts(self._file(task_id)).grammar
 
     def _file(self, task_id: str) -> Path:
-        # Only what is listed is opened: an id cannot lead out of the directory.
-        split = _split(task_id)
+        # We open only listed files, so an id cannot lead out of the directory.
+        split = split_of(task_id)
         ids = self.ids(split) if split in self.splits else ()
         if task_id not in ids:
-            known = ids or [f"{split}/..." for split in self.splits]
-            raise UnknownTaskError(f"{self.path}: {unknown('task', task_id, known)}")
+            raise self._unknown_task(task_id, ids)
         return self.path / task_id / GAME_FILE
 
 
-def _split(task_id: str) -> str:
-    """Return the split of an official game: the first part of its id."""
-    return task_id.partition("/")[0]
+class OfficialArchive(OfficialDirectory):
+    """An official data directory inside a .zip archive, read without unpacking it."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        """Find the splits."""
+        self._archive = archive
+        # It reads like a `Path`, but `iterdir` goes through the names of the whole archive.
+        super().__init__(cast(Path, zipfile.Path(archive)))
+
+    def _trials(self, split: str) -> Iterable[str]:
+        root = cast(zipfile.Path, self.path).at
+        trial = re.compile(f"{re.escape(root)}({split}/[^/]+/[^/]+)/")
+        return {match[1] for match in map(trial.match, self._archive.namelist()) if match}
 
 
 def _root(path: Path) -> Path:
     """Return the directory that holds the splits: `path` itself or the newest `json_*` in it."""
-    for root in (path, *sorted(path.glob("json_*"), reverse=True)):
+    inside = [entry for entry in path.iterdir() if entry.name.startswith("json_")]
+    for root in (path, *sorted(inside, key=lambda entry: entry.name, reverse=True)):
         if any((root / split).is_dir() for split in SPLITS):
             return root
     raise DataNotFoundError(
-        f"{path} is not an ALFWorld data directory: one of the folders {', '.join(SPLITS)} was "
-        "expected in it (or in a folder json_2.1.1 in it)"
+        f"{path} is not an ALFWorld data directory: expected one of the folders "
+        f"{', '.join(SPLITS)} in it (or in a folder json_2.1.1 in it)"
     )
 
 
-def _list_split(root: Path, split: str) -> Listing:
-    ids: list[str] = []
-    left_out: Counter[str] = Counter()
-    for task in (root / split).iterdir():
-        for trial in task.iterdir() if task.is_dir() else ():
-            if not trial.is_dir():
-                continue
-            reason = _reason_to_leave_out(trial)
-            if reason is None:
-                ids.append(f"{split}/{task.name}/{trial.name}")
-            else:
-                left_out[reason] += 1
-    return Listing(tuple(sorted(ids)), tuple(sorted(left_out.items())))
-
-
 def _reason_to_leave_out(trial: Path) -> str | None:
-    """Return why the folder of a trial is not played; None when it is."""
+    """Return why we do not play the game of a folder; None when we do."""
     task = trial.parent.name
     if "movable" in task:
         return "movable receptacle"
@@ -158,105 +154,52 @@ def _reason_to_leave_out(trial: Path) -> str | None:
     return None if solvable[1] == b"true" else "marked unsolvable"
 
 
-class JsonLinesGames:
-    """Games as JSON lines, one object a game: id, split, task, pddl_problem, perhaps grammar."""
+def pack(data: str | os.PathLike[str], path: str | os.PathLike[str]) -> dict[str, Listing]:
+    """Write the playable games of `data` into one file, which `data=` takes instead.
 
-    def __init__(self, path: Path) -> None:
-        """Remember the file; a split is read when it is first asked for."""
-        self._path = path
-        self._blocks: dict[str, Block] = {}
+    Args:
+        data: an official data directory, or a .zip archive of one.
+        path: the packed file.
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> JsonLinesGames:
-        """Share the source: what it gives does not change."""
-        return self
+    Returns:
+        For each split the packed ids and the number of games left out by reason.
 
-    def ids(self, split: str) -> tuple[str, ...]:
-        """Return the sorted ids of a split."""
-        return self._block(split).ids
-
-    def game(self, task_id: str) -> Game:
-        """Return a game."""
-        return self._holding(task_id).game(task_id)
-
-    def content_hash(self, task_id: str) -> str:
-        """Return the content hash of a game."""
-        return self._holding(task_id).content_hash(task_id)
-
-    def grammar(self, task_id: str) -> Grammar:
-        """Return the grammar of a game."""
-        return self._holding(task_id).grammar(task_id)
-
-    def _holding(self, task_id: str) -> Block:
-        try:
-            block = self._block(_split(task_id))
-        except InvalidOptionError as error:
-            raise UnknownTaskError(f"unknown task {quote(task_id)}: {error}") from error
-        if task_id not in block:
-            raise UnknownTaskError(f"{self._path}: {unknown('task', task_id, block.ids)}")
-        return block
-
-    def _block(self, split: str) -> Block:
-        block = self._blocks.get(split)
-        if block is None:
-            seen: set[str] = set()
-            games: dict[str, tuple[Game, str]] = {}
-            for row in self._rows():
-                seen.add(row["split"])
-                if row["id"] in games:
-                    raise GameFileError(f"{self._path}: {quote(row['id'])} is in it twice")
-                if row["split"] == split:
-                    games[row["id"]] = self._game(row)
-            if not seen:
-                raise GameFileError(f"{self._path}: no game is in it")
-            if not games:
-                raise InvalidOptionError(f"{self._path}: {unknown('split', split, seen)}")
-            # Encoded, a game takes 3 kB instead of the 54 kB of its line.
-            block = self._blocks[split] = Block(encode(split, games.values()))
-        return block
-
-    def _rows(self) -> Iterator[dict[str, Any]]:
-        try:
-            with _open(self._path) as lines:
-                for number, line in enumerate(lines, 1):
-                    if line.strip():
-                        yield self._row(number, line)
-        except (OSError, EOFError, lzma.LZMAError) as error:
-            raise GameFileError(f"{self._path}: cannot be read to its end: {error}") from error
-
-    def _row(self, number: int, line: bytes) -> dict[str, Any]:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise GameFileError(f"{self._path}: line {number} is not JSON: {error}") from error
-        if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in _ROW):
-            raise GameFileError(
-                f"{self._path}: line {number}: a JSON object with the texts {', '.join(_ROW)} "
-                "was expected"
-            )
-        if not row["id"].startswith(f"{row['split']}/"):
-            raise GameFileError(
-                f"{self._path}: line {number}: the id {row['id']!r} does not begin with its "
-                f"split {row['split']!r}"
-            )
-        if row.get("grammar", "move") not in ("move", "put"):
-            expected = unknown("grammar", row["grammar"], ("move", "put"))
-            raise GameFileError(f"{self._path}: line {number}: {expected}")
-        return row
-
-    def _game(self, row: dict[str, Any]) -> tuple[Game, str]:
-        grammar, problem, task = row.get("grammar", "move"), row["pddl_problem"], row["task"]
-        try:
-            game = read_problem(
-                problem, task_id=row["id"], task=task, split=row["split"], grammar=grammar
-            )
-        except GameFileError as error:
-            raise GameFileError(f"{self._path}: {error}") from error
-        return game, content_hash(problem, task, grammar)
+    Raises:
+        DataNotFoundError: `data` is no official data directory.
+        GameFileError: the archive is damaged.
+        InvalidOptionError: there is no playable game.
+    """
+    data = Path(data)
+    if data.is_dir():
+        return _pack(OfficialDirectory(data), Path(path))
+    try:
+        with zipfile.ZipFile(data) as archive:
+            return _pack(OfficialArchive(archive), Path(path))
+    # A RuntimeError is an unknown method of compression, or a password.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise GameFileError(
+            f"{data}: neither an official data directory nor a readable .zip archive of one "
+            f"({error}); download a damaged archive again"
+        ) from error
 
 
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".xz":
-        return lzma.open(path, "rb")
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    return path.open("rb")
+def _pack(source: OfficialDirectory, path: Path) -> dict[str, Listing]:
+    games: dict[str, list[tuple[Game, str]]] = {}
+    listings: dict[str, Listing] = {}
+    for split in (split for split in SPLITS if split in source.splits):
+        left_out = Counter(source.listing(split).left_out)
+        games[split] = []
+        for task_id in source.ids(split):
+            try:
+                games[split].append((source.game(task_id), source.content_hash(task_id)))
+            except GameFileError as error:
+                logger.warning("left out: %s", error)
+                left_out["unreadable game file"] += 1
+        listings[split] = Listing(tuple(game.task_id for game, _ in games[split]), left_out)
+    if not any(games.values()):
+        reasons = sum((Counter(one.left_out) for one in listings.values()), Counter[str]())
+        raise InvalidOptionError(
+            f"{source.path}: no playable game to pack; left out: {dict(reasons) or 'none'}"
+        )
+    write_packed(path, games)
+    return listings

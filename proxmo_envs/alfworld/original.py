@@ -1,12 +1,12 @@
-"""Plays games with the original engine: the other side of comparisons and of `proxmo bench env`.
+"""Plays games with the original engine, for `proxmo bench env` and `tests/original/compare.py`.
 
-A program for an interpreter that has `alfworld` (its GPL planner keeps it out of ours), so it
-imports nothing of this package:
+A script for an interpreter that has `alfworld`, whose planner is under the GPL and so no dependency
+of ours. It imports nothing of this package:
 
     PYTHON original.py < JOBS > EPISODES
 
-One JSON object a line on both sides. A job has `game_file` and `commands`; an episode has for the
-reset and every step `[observation, score, done, admissible commands]` and the CPU seconds it took.
+Both sides have one JSON object per line. A job has `game_file` and `commands`; an episode has
+`[observation, score, done, admissible commands]` and the CPU seconds of the reset and every step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def play(textworld: Any, wrapper: Any, game_file: str, commands: list[str]) -> dict[str, Any]:
-    """Play one game; the engine and its naming wrapper are what `main` imports."""
+    """Play one game with the modules that `main` imports: the engine and its naming wrapper."""
     infos = textworld.EnvInfos(won=True, admissible_commands=True, feedback=True, score=True)
     start = time.process_time()
     env = textworld.start(game_file, infos, wrappers=[wrapper()])
@@ -35,7 +35,7 @@ def play(textworld: Any, wrapper: Any, game_file: str, commands: list[str]) -> d
 
 
 def main() -> None:
-    """Play the jobs on standard input; what the original prints by itself goes to stderr."""
+    """Play the jobs on standard input; the prints of the original go to stderr."""
     answers, sys.stdout = sys.stdout, sys.stderr
     import textworld
     from alfworld.agents.environment.alfred_tw_env import AlfredDemangler

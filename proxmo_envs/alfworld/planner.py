@@ -1,4 +1,4 @@
-"""The shortest way to win an ALFWorld game for one who knows where everything is."""
+"""The shortest way to win an ALFWorld game, given the places of all things."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from proxmo_envs.alfworld.world import Room
 
 
 def plan(game: Game, grammar: Grammar | None = None) -> list[str]:
-    """Return the shortest commands that win `game` for one who knows where everything is.
+    """Return the shortest commands that win `game` from its start, given the places of all things.
 
     Args:
-        game: played from its start.
+        game: the game.
         grammar: overrides the game's own.
 
     Raises:
@@ -31,7 +31,7 @@ def plan(game: Game, grammar: Grammar | None = None) -> list[str]:
 
 
 class _Planner:
-    """Enumerates the sensible ways to win: which thing, which appliance, which target."""
+    """Enumerates ways to win: each choice of thing, appliance and target."""
 
     def __init__(self, room: Room) -> None:
         self.room = room
@@ -44,7 +44,7 @@ class _Planner:
         ]
 
     def plans(self) -> Iterator[list[str]]:
-        """Yield plans; the shortest way to win is among them."""
+        """Yield plans; the shortest is among them."""
         if self.goal.task_type == "look_at_obj_in_light":
             yield from self._light_plans()
         elif self.goal.task_type == "pick_two_obj_and_place":
@@ -75,7 +75,7 @@ class _Planner:
                     walk.take(item, place)
                     if helper is not None:
                         walk.treat(item, helper)
-                    # A thing that lies in two places at once is still in the other when taken.
+                    # A thing that lies in two places at once stays in the other when taken.
                     if target == place or item not in self.room.contents[target]:
                         walk.put(item, target)
                     yield walk.commands
@@ -102,7 +102,7 @@ class _Planner:
 
 
 class _Walk:
-    """A plan in the making: the commands so far, where they lead and what they open."""
+    """A plan under construction: the commands so far, where they lead, and what they open."""
 
     def __init__(self, room: Room) -> None:
         self.room = room

@@ -1,7 +1,7 @@
-"""One ALFWorld game compiled for play: names, numbers and sorted indexes of everything in a room.
+"""An ALFWorld game compiled for play: names and indexes of everything in a room.
 
-Items and receptacles become indexes into their sorted ids, because the original lists everything in
-the order of its ids: a sorted list of indexes is already in the order in which it is told.
+Items and receptacles become indexes into their sorted ids. The original lists everything in the
+order of its ids, so a sorted list of indexes is in the order of the text.
 """
 
 from __future__ import annotations
@@ -9,22 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from proxmo_envs.alfworld.games import Game, Grammar, Item
-
-# What an appliance does to a held item: verb -> (kind of receptacle, flag the item needs).
-TREATMENTS = {
-    "clean": ("sinkbasin", "cleanable"),
-    "cool": ("fridge", "coolable"),
-    "heat": ("microwave", "heatable"),
-}
-_GOAL_VERBS = {
-    "pick_clean_then_place_in_recep": "clean",
-    "pick_cool_then_place_in_recep": "cool",
-    "pick_heat_then_place_in_recep": "heat",
-}
+from proxmo_envs.alfworld.vocabulary import TREATMENT, TREATMENT_NEEDS
 
 
 def _names(ids: Iterable[str]) -> dict[str, str]:
-    """Name every id; of one name the last in string order gets number 1, the first the highest."""
+    """Name every id, such as `mug 2`; of one kind the last id in string order gets number 1."""
     counts: dict[str, int] = {}
     names: dict[str, str] = {}
     for thing in sorted(ids, reverse=True):
@@ -37,7 +26,7 @@ def _names(ids: Iterable[str]) -> dict[str, str]:
 
 
 class Room:
-    """One game compiled for play in one grammar; never changes, safe to share between threads."""
+    """A game compiled for play in one grammar; it never changes, so threads may share it."""
 
     def __init__(self, game: Game, grammar: Grammar | None = None) -> None:
         """Compile `game`; `grammar` overrides the game's own."""
@@ -76,7 +65,7 @@ class Room:
         self._go_to: dict[int, list[str]] = {}
 
     def _read_items(self, items: list[Item], receptacles: dict[str, int]) -> None:
-        """Fill in what is true of each item and where it lies; `receptacles` maps id to index."""
+        """Fill in the flags and the place of each item; `receptacles` maps id to index."""
         index = {item.id: k for k, item in enumerate(items)}
         for k, item in enumerate(items):
             for flag in item.flags:
@@ -87,12 +76,12 @@ class Room:
                 self.inside[k] = sorted(index[i] for i in item.contents)
 
     def _read_goal(self) -> None:
-        """Turn the kinds the goal names into the items, receptacles and lamps that count."""
+        """Find the items, receptacles and lamps of the kinds that the goal names."""
         goal = self.game.goal
-        self.goal_verb = _GOAL_VERBS.get(goal.task_type)
+        self.goal_verb = TREATMENT.get(goal.task_type)
         targets = {k for k, kind in enumerate(self.item_kinds) if kind == goal.item_kind}
         if self.goal_verb is not None:
-            targets &= self.having(TREATMENTS[self.goal_verb][1])
+            targets &= self.having(TREATMENT_NEEDS[self.goal_verb][1])
         self.goal_items = targets
         self.goal_receptacles = [
             k for k, kind in enumerate(self.receptacle_kinds) if kind == goal.receptacle_kind
@@ -102,11 +91,11 @@ class Room:
         ]
 
     def having(self, flag: str) -> set[int]:
-        """Return the items for which `flag` is true at the start."""
+        """Return the items that have `flag` at the start."""
         return self.flagged.get(flag, set())
 
     def go_to(self, place: int) -> list[str]:
-        """Return the sorted `go to` commands at `place`: all furniture that stands elsewhere."""
+        """Return the sorted `go to` commands at `place`, one per piece of furniture elsewhere."""
         commands = self._go_to.get(place)
         if commands is None:
             commands = sorted(
@@ -118,7 +107,7 @@ class Room:
         return commands
 
     def arrival(self, receptacle: int) -> str:
-        """Return what is said on arriving; the older grammar tells the number of the location."""
+        """Return the sentence for an arrival; the older grammar numbers the location."""
         if self.grammar == "move":
             return f"You arrive at {self.receptacles[receptacle]}."
         return f"You arrive at loc {len(self.at) - self.place[receptacle]}."

@@ -1,144 +1,108 @@
-"""Where games come from: `data=` of the environment becomes what lists and loads games."""
+"""Opens the games that the argument `data` of the environment names."""
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Final
 
 from proxmo_envs.alfworld import generator
+from proxmo_envs.alfworld.game_source import GameSource
 from proxmo_envs.alfworld.games import GAME_FILE, Game, Grammar, read_game_file
 from proxmo_envs.alfworld.layouts import SETTINGS
-from proxmo_envs.alfworld.official import (
-    JSON_LINES,
-    SPLITS,
-    JsonLinesGames,
-    Listing,
-    OfficialDirectory,
-)
-from proxmo_envs.alfworld.packed import PackedGames, is_packed, write_packed
+from proxmo_envs.alfworld.official import OfficialDirectory
+from proxmo_envs.alfworld.packed import PackedGames, is_packed
 from proxmo_envs.errors import (
     DataNotFoundError,
-    GameFileError,
     InvalidOptionError,
-    ProxmoEnvError,
     UnknownTaskError,
     quote,
     unknown,
 )
 
-logger = logging.getLogger(__name__)
-
 GENERATED = "generated"
 DATA_VARIABLE = "ALFWORLD_DATA"
+_SPLITS: Final = tuple(generator.SPLIT_SIZES)
+_GENERATED_ID: Final = re.compile(
+    rf"{GENERATED}/({'|'.join(_SPLITS)})/({'|'.join(generator.DIFFICULTIES)})/([0-9]{{6}})"
+)
 
 
-class GameSource(Protocol):
-    """Lists and loads the games of one data set; shared by environments and threads."""
+class GeneratedGames(GameSource):
+    """Procedural games; an id such as `generated/train/tiny/000123` determines its game."""
 
-    def ids(self, split: str) -> tuple[str, ...]:
-        """Return the sorted task ids of a split; InvalidOptionError when there is no such."""
-
-    def game(self, task_id: str) -> Game:
-        """Load a game; UnknownTaskError when there is no such task."""
-
-    def content_hash(self, task_id: str) -> str:
-        """Return the hash of what the game is."""
-
-    def grammar(self, task_id: str) -> Grammar:
-        """Return the grammar of a game."""
-
-
-class GeneratedGames:
-    """Procedural games; an id such as `generated/train/tiny/000123` says all about its game."""
+    splits = _SPLITS
 
     def __init__(self, difficulty: str = "default") -> None:
-        """Make the games of one difficulty; any other can still be loaded by its id."""
+        """List the games of one difficulty; games of the others still load by their ids."""
         if difficulty not in generator.DIFFICULTIES:
             raise InvalidOptionError(unknown("difficulty", difficulty, generator.DIFFICULTIES))
         self.difficulty = difficulty
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> GeneratedGames:
-        """Share the source: it never changes."""
-        return self
-
     def ids(self, split: str) -> tuple[str, ...]:
-        """Return the ids of a split; no game is generated for that."""
-        sizes = generator.SPLIT_SIZES
-        if split not in sizes:
-            raise InvalidOptionError(unknown("split", split, sizes))
+        """Return the ids of a split, without generating a game."""
+        if split not in _SPLITS:
+            raise InvalidOptionError(unknown("split", split, _SPLITS))
         return _generated_ids(split, self.difficulty)
 
     def game(self, task_id: str) -> Game:
         """Generate the game that `task_id` names."""
-        split, difficulty, number = self._parts(task_id)
+        split, difficulty, number = _generated_parts(task_id)
         return generator.generate(split, int(number), difficulty)
 
     def content_hash(self, task_id: str) -> str:
-        """Hash the id: of a deterministic generator, its version and the id are the content."""
-        version = SETTINGS[self._parts(task_id)[1]].version
+        """Return a hash of the id and of the version of the generator, which is deterministic."""
+        version = SETTINGS[_generated_parts(task_id)[1]].version
         content = f"generator {version} {task_id}"
         return hashlib.sha256(content.encode()).hexdigest()
 
     def grammar(self, task_id: str) -> Grammar:
-        """Return the newer grammar: all generated games speak it."""
+        """Return the newer grammar, which all generated games have."""
         return "move"
 
-    @staticmethod
-    def _parts(task_id: str) -> tuple[str, str, str]:
-        parts = task_id.split("/")
-        if (
-            len(parts) != 4
-            or parts[0] != GENERATED
-            or parts[1] not in generator.SPLIT_SIZES
-            or parts[2] not in generator.DIFFICULTIES
-            or not (parts[3].isascii() and parts[3].isdigit() and len(parts[3]) == 6)
-        ):
-            raise UnknownTaskError(
-                f"unknown task {quote(task_id)}; ids of generated games are "
-                f"{GENERATED}/SPLIT/DIFFICULTY/NUMBER with a split of "
-                f"{', '.join(generator.SPLIT_SIZES)}, a difficulty of "
-                f"{', '.join(generator.DIFFICULTIES)} and a number of six digits"
-            )
-        return parts[1], parts[2], parts[3]
+
+def _generated_parts(task_id: str) -> tuple[str, ...]:
+    """Return split, difficulty and number of a generated game."""
+    match = _GENERATED_ID.fullmatch(task_id)
+    if match is None:
+        raise UnknownTaskError(
+            f"unknown task {quote(task_id)}; ids of generated games are "
+            f"{GENERATED}/SPLIT/DIFFICULTY/NUMBER with a split of {', '.join(_SPLITS)}, a "
+            f"difficulty of {', '.join(generator.DIFFICULTIES)} and a number of six digits"
+        )
+    return match.groups()
 
 
-# Environments share them: 10,000 ids take more memory than a live game.
+# Environments share them: 10,000 ids take more memory than a game in play.
 @lru_cache
 def _generated_ids(split: str, difficulty: str) -> tuple[str, ...]:
     numbers = range(generator.SPLIT_SIZES[split])
     return tuple(f"{GENERATED}/{split}/{difficulty}/{number:06d}" for number in numbers)
 
 
-class OneGame:
+class OneGame(GameSource):
     """A single game file: the only task of every split."""
 
     def __init__(self, path: Path) -> None:
         """Read the file."""
+        self.path = path
         self._game, self._hash = _read_one(path)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> OneGame:
-        """Share the source: it never changes."""
-        return self
-
     def ids(self, split: str) -> tuple[str, ...]:
-        """Return the one id."""
+        """Return the only id."""
         return (self._game.task_id,)
 
     def game(self, task_id: str) -> Game:
         """Return the game."""
         if task_id != self._game.task_id:
-            raise UnknownTaskError(unknown("task", task_id, [self._game.task_id]))
+            raise self._unknown_task(task_id, [self._game.task_id])
         return self._game
 
     def content_hash(self, task_id: str) -> str:
-        """Return the hash of the game."""
+        """Return the content hash of the game."""
         return self._hash
 
     def grammar(self, task_id: str) -> Grammar:
@@ -147,18 +111,18 @@ class OneGame:
 
 
 def _read_one(file: Path) -> tuple[Game, str]:
-    """Read a game file outside any data set; its id is its folder: `split/task/trial`."""
+    """Read a game file outside any data set; its folder `split/task/trial` is its id."""
     parts = file.resolve().parent.parts[-3:]
     return read_game_file(file, task_id="/".join(parts), split=parts[0])
 
 
 def _cause(error: OSError | ValueError) -> str:
-    """Return why, without the path that the text of an OSError repeats."""
+    """Return the reason without the path, which the text of an OSError repeats."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def load_game_file(path: str | os.PathLike[str], source: GameSource) -> Game:
-    """Read one official game file; of a data directory only what lies in it.
+    """Read one official game file; if `source` is a data directory, only a file inside it.
 
     Raises DataNotFoundError, GameFileError and InvalidOptionError.
     """
@@ -178,11 +142,11 @@ def load_game_file(path: str | os.PathLike[str], source: GameSource) -> Game:
 
 
 def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = None) -> GameSource:
-    """Return the source that `data` names.
+    """Return the games that `data` names.
 
-    None is the directory in the environment variable ALFWORLD_DATA where it is set and no
-    `difficulty` is asked for, otherwise generated games. Raises DataNotFoundError, GameFileError
-    and InvalidOptionError.
+    None means the directory in the environment variable ALFWORLD_DATA if it is set and
+    `difficulty` is not, otherwise generated games. Raises DataNotFoundError, GameFileError and
+    InvalidOptionError.
     """
     origin = ""
     if data is None and difficulty is None and os.environ.get(DATA_VARIABLE):
@@ -193,8 +157,8 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
         return GeneratedGames(difficulty or "default")
     if difficulty is not None:
         raise InvalidOptionError(
-            f"difficulty={difficulty!r} sizes generated rooms, but data={str(data)!r} holds games "
-            "as they are: leave one of them out"
+            f"difficulty={difficulty!r} is the size of generated rooms, but data={str(data)!r} "
+            "holds finished games: leave one of them out"
         )
     path = Path(data).expanduser()
     try:
@@ -202,7 +166,7 @@ def open_source(data: str | os.PathLike[str] | None, difficulty: str | None = No
     except (OSError, ValueError) as error:
         raise DataNotFoundError(
             f"no ALFWorld data at {quote(path)}{origin}: {_cause(error)}; give an official data "
-            f"directory, a packed file, a .jsonl file or a {GAME_FILE}, or data={GENERATED!r}"
+            f"directory, a packed file or a {GAME_FILE}, or data={GENERATED!r}"
         ) from error
     try:
         return _open_path(path.resolve(), (status.st_mtime_ns, status.st_size))
@@ -218,76 +182,9 @@ def _check_type(data: object) -> None:
         raise InvalidOptionError(f"data is {GENERATED!r} or the path of games, got {came}")
 
 
-# One process makes many environments over the same data: it is listed and unpacked only once.
+# One process makes many environments over the same data and needs to open it only once.
 @lru_cache(maxsize=8)
 def _open_path(path: Path, version: tuple[int, int]) -> GameSource:
     if path.is_dir():
         return OfficialDirectory(path)
-    if is_packed(path):
-        return PackedGames(path)
-    if path.name.endswith(JSON_LINES):
-        return JsonLinesGames(path)
-    return OneGame(path)
-
-
-def pack(
-    data: str | os.PathLike[str],
-    path: str | os.PathLike[str],
-    splits: Iterable[str] | None = None,
-) -> dict[str, Listing]:
-    """Write the playable games of `data` into one packed file, which `data=` takes in their place.
-
-    Args:
-        data: an official directory, a .jsonl file, a packed file or an archive (.zip) of a
-            directory.
-        path: the packed file.
-        splits: what to pack, by default those of the original that `data` has.
-
-    Returns:
-        For each split the ids that were packed and, of a directory, why others were left out.
-
-    Raises:
-        InvalidOptionError: there is nothing to pack; and what `open_source` and `unpacked` raise.
-    """
-    if Path(data).suffix == ".zip" and Path(data).is_file():
-        # Here only: it brings the network modules, which playing does not need.
-        from proxmo_envs.alfworld.download import unpacked
-
-        with unpacked(Path(data)) as folder:
-            try:
-                return pack(folder, path, splits)
-            except ProxmoEnvError as error:
-                # The folder is gone when the message is read.
-                raise type(error)(str(error).replace(str(folder), str(data))) from error
-    source = open_source(data)
-    if isinstance(source, (GeneratedGames, OneGame)):
-        raise InvalidOptionError(
-            f"{data}: a data set is packed, not generated games or a single {GAME_FILE}"
-        )
-    games: dict[str, list[tuple[Game, str]]] = {}
-    listings: dict[str, Listing] = {}
-    for split in _splits_of(source) if splits is None else splits:
-        left_out: Counter[str] = Counter()
-        if isinstance(source, OfficialDirectory):
-            left_out.update(dict(source.listing(split).left_out))
-        games[split] = []
-        for task_id in source.ids(split):
-            try:
-                games[split].append((source.game(task_id), source.content_hash(task_id)))
-            except GameFileError as error:
-                logger.warning("left out: %s", error)
-                left_out["unreadable game file"] += 1
-        ids = tuple(game.task_id for game, _ in games[split])
-        listings[split] = Listing(ids, tuple(sorted(left_out.items())))
-    if not any(listing.ids for listing in listings.values()):
-        reasons = {reason: n for one in listings.values() for reason, n in one.left_out}
-        raise InvalidOptionError(f"{data}: no playable game to pack; left out: {reasons or 'none'}")
-    write_packed(Path(path), games)
-    return listings
-
-
-def _splits_of(source: GameSource) -> Iterator[str]:
-    for split in SPLITS:
-        with suppress(InvalidOptionError):
-            source.ids(split)
-            yield split
+    return PackedGames(path) if is_packed(path) else OneGame(path)

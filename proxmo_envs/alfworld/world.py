@@ -1,17 +1,19 @@
-"""The ALFWorld text world: the rules of a household room, without planner or grammar interpreter.
+"""The rules of the ALFWorld household, without planner or grammar interpreter.
 
-A `World` is the state of one episode in a `Room`. The quirks of the original are kept on purpose
-(the comments say which): agents are compared on its exact texts.
+A `World` is the state of one episode in a `Room`. We keep the quirks of the original, which
+comments point out, because agents are compared on its exact texts.
 """
 
 from __future__ import annotations
 
+import copy
 from bisect import insort
 from collections.abc import Callable
 from typing import Any
 
 from proxmo_envs.alfworld import text
-from proxmo_envs.alfworld.room import TREATMENTS, Room
+from proxmo_envs.alfworld.room import Room
+from proxmo_envs.alfworld.vocabulary import TREATMENT_NEEDS
 
 _KNIVES = ("knife", "butterknife")
 # Heating undoes cooling and the other way round; clean stays.
@@ -19,21 +21,7 @@ _UNDOES = {"cool": "heat", "heat": "cool"}
 
 
 class World:
-    """The state of one episode: where the agent is, what it holds, what lies where and how."""
-
-    __slots__ = (
-        "_lists",
-        "contents",
-        "done_to",
-        "held",
-        "left",
-        "location",
-        "opened",
-        "room",
-        "sliced",
-        "toggled",
-        "whereabouts",
-    )
+    """The state of one episode: the place of the agent, and the place and state of each item."""
 
     def __init__(self, room: Room) -> None:
         """Start an episode in `room`."""
@@ -42,11 +30,11 @@ class World:
         self.held: int | None = None
         self.opened = set(room.opened)
         self.contents = [list(items) for items in room.contents]
-        # Facts (item, location): an item taken elsewhere than recorded keeps its record.
+        # Facts (item, location). Taking an item at another location leaves its old fact.
         self.whereabouts = set(room.whereabouts)
-        # Facts (item, receptacle): taken out of it and not put back.
+        # Facts (item, receptacle): the item was taken out of the receptacle and not put back.
         self.left: set[tuple[int, int]] = set()
-        self.done_to = {
+        self.treated = {
             "clean": set(room.having("isclean")),
             "cool": set(room.having("iscool")),
             "heat": set(room.having("ishot")),
@@ -55,25 +43,18 @@ class World:
         self.toggled = set(room.having("istoggled"))
         self._lists: dict[int, tuple[int | None, list[str]]] = {}
 
-    def copy(self) -> World:
-        """Return an independent copy; the room is shared."""
-        twin = World.__new__(World)
-        twin.room = self.room
-        twin.location = self.location
-        twin.held = self.held
-        twin.opened = set(self.opened)
-        twin.contents = [list(items) for items in self.contents]
-        twin.whereabouts = set(self.whereabouts)
-        twin.left = set(self.left)
-        twin.done_to = {verb: set(items) for verb, items in self.done_to.items()}
-        twin.sliced = set(self.sliced)
-        twin.toggled = set(self.toggled)
-        twin._lists = dict(self._lists)
-        return twin
-
     def __deepcopy__(self, memo: dict[int, Any]) -> World:
-        """Copy the state, never the room."""
-        return self.copy()
+        """Copy the state; the room never changes and is shared."""
+        twin = copy.copy(self)
+        twin.opened = self.opened.copy()
+        twin.contents = [items.copy() for items in self.contents]
+        twin.whereabouts = self.whereabouts.copy()
+        twin.left = self.left.copy()
+        twin.treated = {verb: items.copy() for verb, items in self.treated.items()}
+        twin.sliced = self.sliced.copy()
+        twin.toggled = self.toggled.copy()
+        twin._lists = self._lists.copy()
+        return twin
 
     def welcome(self) -> str:
         """Return the first observation of an episode."""
@@ -84,9 +65,9 @@ class World:
         return text.welcome(scene, self.room.game.task)
 
     def act(self, command: str) -> str | None:
-        """Carry out `command` and return what the world says; None when it cannot be done now.
+        """Execute `command` and return the answer; None when it is not admissible.
 
-        A command must be word for word what `admissible` lists; white space around it is forgiven.
+        A command must equal one that `admissible` lists, but for white space around it.
         """
         verb, _, rest = command.strip().partition(" ")
         action = _ACTIONS.get(verb)
@@ -94,7 +75,7 @@ class World:
 
     @property
     def conditions(self) -> tuple[int, int]:
-        """How many conditions of the goal hold, and how many there are."""
+        """The number of conditions of the goal that hold, and their total."""
         room = self.room
         if room.game.goal.task_type == "look_at_obj_in_light":
             lit = any(lamp in self.toggled and self._within_reach(lamp) for lamp in room.goal_lamps)
@@ -106,8 +87,8 @@ class World:
         somewhere = any(placed)
         if room.goal_verb is None:
             return int(somewhere), 1
-        # As in ALFRED: some target is placed, some target was treated, one target is both.
-        treated = self.done_to[room.goal_verb]
+        # As in ALFRED: some target is placed, some target is treated, some target is both.
+        treated = self.treated[room.goal_verb]
         both = any(i in treated for items in placed for i in items)
         return somewhere + (not targets.isdisjoint(treated)) + both, 3
 
@@ -118,15 +99,16 @@ class World:
         return met == total
 
     def admissible(self) -> list[str]:
-        """Return a new list of the commands that can be done now, sorted as plain strings."""
+        """Return a new sorted list of the commands that are possible now."""
         known = self._lists.get(self.location)
         if known is None or known[0] != self.held:
             known = (self.held, self._admissible())
-            # One list a place is enough: it is what an agent that walks around meets again.
+            # One list per place is enough for an agent that walks around.
             self._lists[self.location] = known
         return known[1].copy()
 
-    # What can be done. The verbs are in alphabetical order: sorted segments make a sorted list.
+    # The admissible commands. The verbs are in alphabetical order, so sorted segments make a
+    # sorted list.
 
     def _admissible(self) -> list[str]:
         room, held = self.room, self.held
@@ -154,7 +136,7 @@ class World:
         return commands
 
     def _treatments(self, verb: str) -> list[str]:
-        kind, flag = TREATMENTS[verb]
+        kind, flag = TREATMENT_NEEDS[verb]
         room = self.room
         if self.held is None or self.held not in room.having(flag):
             return []
@@ -203,29 +185,29 @@ class World:
         return self._is_accessible(receptacle) and kinds in self.room.game.can_contain
 
     def _treats(self, receptacle: int, kind: str) -> bool:
-        """Say whether `receptacle` is the appliance; in the older grammar a sink cleans, too."""
+        """Return whether `receptacle` is the appliance; in the older grammar a sink cleans, too."""
         own = self.room.receptacle_kinds[receptacle]
         return own == kind or (kind == "sinkbasin" and own == "sink" and self.room.grammar == "put")
 
     def _within_reach(self, lamp: int) -> bool:
-        """Say whether a lamp can be used: in any receptacle here, even a closed one."""
+        """Return whether a lamp is in a receptacle here, even a closed one."""
         return any(lamp in self.contents[r] for r in self.room.at[self.location])
 
-    # What is done. Each action gets the words after its verb; None says that it is not admissible.
+    # The actions. Each gets the words after its verb and returns None when it is not admissible.
 
     def _here(self, name: str) -> int | None:
-        """Return the receptacle called `name` when it stands where the agent is."""
+        """Return the receptacle called `name` if it stands at the place of the agent."""
         receptacle = self.room.receptacle_index.get(name)
         if receptacle is None or self.room.place[receptacle] != self.location:
             return None
         return receptacle
 
     def _changed(self) -> None:
-        """Forget what could be done here: every change is local to the place of the agent."""
+        """Drop the commands listed here: a change affects only the place of the agent."""
         self._lists.pop(self.location, None)
 
     def _inside(self, receptacle: int) -> str:
-        """Return what is seen in or on a receptacle."""
+        """Return the sentence about the items in or on a receptacle."""
         room, name = self.room, self.room.receptacles[receptacle]
         if not self._is_accessible(receptacle):
             return f"The {name} is closed."
@@ -240,7 +222,7 @@ class World:
         room, here = self.room, self.room.at[self.location]
         if not here:
             return text.MIDDLE_OF_ROOM
-        # Once for each receptacle here that the item was taken from, even if it is in another now.
+        # Once per receptacle here that the item was taken from, even if it is in another one now.
         beside = sorted(
             (i, r) for i, r in self.left if r in here and (i, self.location) in self.whereabouts
         )
@@ -259,7 +241,7 @@ class World:
     def _go(self, rest: str) -> str | None:
         to, _, name = rest.partition(" ")
         receptacle = self.room.receptacle_index.get(name)
-        # Everything at the agent's place counts as reached: one cannot go there again.
+        # The agent is at everything here already and cannot go there again.
         if to != "to" or receptacle is None or self.room.place[receptacle] == self.location:
             return None
         self.location = self.room.place[receptacle]
@@ -331,7 +313,7 @@ class World:
         if receptacle is not None:
             return self._inside(receptacle)
         room, item = self.room, self.room.item_index.get(rest)
-        # The domain means visible items, too, but a slip in it leaves only the held one.
+        # The original's domain means visible items, too, but a mistake in it leaves the held one.
         if item is None or item != self.held:
             return None
         if item in room.having("isreceptacleobject"):
@@ -339,9 +321,9 @@ class World:
             return f"This is a normal {rest}. In it, you see {seen}."
         return text.item_state(
             rest,
-            hot=item in self.done_to["heat"],
-            cool=item in self.done_to["cool"],
-            clean=item in self.done_to["clean"],
+            hot=item in self.treated["heat"],
+            cool=item in self.treated["cool"],
+            clean=item in self.treated["clean"],
             sliced=item in self.sliced,
         )
 
@@ -352,20 +334,20 @@ class World:
         if not self._within_reach(lamp):
             return None
         self.toggled.add(lamp)
-        # It says so every time: a lamp that was ever turned on counts as on.
+        # A lamp stays on, and each further use gets the same answer.
         return f"You turn on the {rest}."
 
     def _treat(self, verb: str, rest: str) -> str | None:
         name, _, where = rest.partition(" with ")
         receptacle, item = self._here(where), self.room.item_index.get(name)
-        kind, flag = TREATMENTS[verb]
+        kind, flag = TREATMENT_NEEDS[verb]
         if receptacle is None or item is None or item != self.held:
             return None
         if item not in self.room.having(flag) or not self._treats(receptacle, kind):
             return None
-        self.done_to[verb].add(item)
+        self.treated[verb].add(item)
         if verb in _UNDOES:
-            self.done_to[_UNDOES[verb]].discard(item)
+            self.treated[_UNDOES[verb]].discard(item)
         return f"You {verb} the {name} using the {where}."
 
     def _slice(self, rest: str) -> str | None:

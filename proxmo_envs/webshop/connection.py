@@ -1,4 +1,4 @@
-"""JSON over one HTTP connection that stays open; what goes wrong becomes one of our errors."""
+"""JSON over one HTTP connection that stays open; raises only errors of `proxmo_envs`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _TIMEOUT_S = 30.0
 
 
 class Connection:
-    """Asks one server; safe for threads, which take turns."""
+    """A connection to one server; threads may share it and take turns."""
 
     def __init__(self, base_url: str, errors: Mapping[str, type[ProxmoEnvError]]) -> None:
-        """Prepare a connection; it opens with the first question.
+        """Prepare a connection, which opens with the first request.
 
         Args:
             base_url: such as "http://127.0.0.1:3000"; a path in it is put before all others.
-            errors: code of an error of the server -> what to raise; ServerError for all others.
+            errors: error code of the server -> class to raise; ServerError for all others.
 
         Raises:
             InvalidOptionError: the address is not of that form.
@@ -44,11 +44,11 @@ class Connection:
         weakref.finalize(self, self._http.close)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the answer to a request.
+        """Return the JSON of the response to a request.
 
         Raises:
-            ServerError: nobody answers, the answer is not JSON, or it is an error.
-            ProxmoEnvError: what `errors` has for the code of the error.
+            ServerError: no answer, or one that is not JSON, or an error.
+            ProxmoEnvError: the class that `errors` has for the code of the error.
         """
         with self._lock:
             try:
@@ -74,7 +74,7 @@ class Connection:
         return answer
 
     def _send(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[int, bytes]:
-        """Send a request; once more if a connection that was open has been closed by the server.
+        """Send a request; send it again if the server has closed the open connection.
 
         Sending twice is safe: an action names the step of the session that it belongs to.
         """
@@ -93,6 +93,6 @@ class Connection:
         return response.status, response.read()
 
     def close(self) -> None:
-        """Close the connection; the next question opens it again."""
+        """Close the connection; the next request opens it again."""
         with self._lock:
             self._http.close()

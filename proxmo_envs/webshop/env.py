@@ -15,9 +15,9 @@ from proxmo_envs.errors import InvalidOptionError, ShopFullError, unknown
 from proxmo_envs.task import TaskSet
 from proxmo_envs.text_env import Moment, TextEnv
 from proxmo_envs.webshop.sources import Play, open_source
-from webshop_server.actions import SEARCH_TEMPLATE
-from webshop_server.session import Outcome
-from webshop_server.textforms import MODES, with_history
+from webshop_server.rules.actions import SEARCH_TEMPLATE
+from webshop_server.rules.text_forms import MODES, with_history
+from webshop_server.session import ActionResult
 
 if TYPE_CHECKING:
     from proxmo_envs.webshop.expert import ShopExpert
@@ -38,9 +38,9 @@ class _Moment(Moment):
     page: str
     pages: deque[str]
     actions: deque[str]
-    last: Outcome = field(default_factory=Outcome)
+    last: ActionResult = field(default_factory=ActionResult)
     # The last purchase: the original profile allows more than one.
-    bought: Outcome = field(default_factory=Outcome)
+    bought: ActionResult = field(default_factory=ActionResult)
 
 
 class WebShopEnv(TextEnv[_Moment]):

@@ -1,6 +1,6 @@
-"""An expert for WebShop that knows no more than it has read: a teacher, and an upper line.
+"""An expert for WebShop that knows only the pages it has read; a teacher and an upper bound.
 
-It reads text observations and what can be clicked. It searches with the words of the instruction,
+It reads text observations and admissible actions. It searches with the words of the instruction,
 opens the results that seem to fit, looks which words a product leaves unmet (the tabs of a product
 may hold them), and buys the best product it has seen before the steps run out.
 """
@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
-from webshop_server.matching import COLOR_WORDS
+from webshop_server.rules.matching import COLOR_WORDS
 from webshop_server.search import analyse
 
 __all__ = ["ShopExpert"]
 
 _SEPARATOR: Final = " [SEP] "
 _BACK, _PREVIOUS, _BUY = "back to search", "< prev", "buy now"
-# The tab worth its two steps: more features than the description hold what a wish asks for.
+# The tab worth two steps: features name more of the wished attributes than the description.
 _TAB: Final = "features"
 _BUTTONS: Final = frozenset(
     (_BACK, _PREVIOUS, _BUY, "next >", "search", "reviews", "attributes", "description", _TAB)
@@ -38,7 +38,7 @@ _FILLER_TEXT: Final = """
     asked time replace old color colour size style
     """
 _FILLER: Final = frozenset(_FILLER_TEXT.split())
-# A result further down must fit better by this to be opened first, per place.
+# For each place further down, a result must fit this much better to be opened first.
 _PLACE: Final = 0.04
 _STEPS: Final = 15
 _SIZES: Final = ("small", "medium", "large", "x-large", "xx-large")
@@ -46,15 +46,15 @@ _SIZES: Final = ("small", "medium", "large", "x-large", "xx-large")
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What the instruction says.
+    """The instruction, taken apart.
 
     Attributes:
         text: in lower case, without the price limit.
-        stems: of the words that matter.
+        stems: stems of the words that describe the product.
         query: the words to search with.
-        pairs: how many options it names as "name: value".
+        pairs: number of options named as "name: value".
         choices: stems that must be values of options: colours, sizes, numbers.
-        limit: most it may cost.
+        limit: the price limit.
     """
 
     text: str
@@ -73,7 +73,7 @@ class _Page:
         kind: "search", "results", "item", "detail" or "end".
         found: (asin, title, price tag) of the results.
         options: option name -> labels that can be clicked.
-        chosen: option name -> value, where the page tells.
+        chosen: option name -> value, if the page shows it.
         title, price: of the product.
         text: of a tab.
     """
@@ -89,7 +89,7 @@ class _Page:
 
 @dataclass(slots=True)
 class _Candidate:
-    """A product of the results and what is known of it."""
+    """A product of the results, as far as the expert has read about it."""
 
     asin: str
     title: str
@@ -97,9 +97,9 @@ class _Candidate:
     place: int
     opened: bool = False
     wanted: dict[str, str] = field(default_factory=dict)
-    # How many options the wish names that this product does not offer.
+    # Number of options in the wish that this product does not offer.
     missing: int = 0
-    # The texts of its tabs, as far as they were read.
+    # The texts of its tabs that the expert has read.
     read: str | None = None
     fit: float = 0.0
     complete: bool = False
@@ -114,9 +114,8 @@ class ShopExpert:
     """Plays one episode at a time; deterministic.
 
     Call `act` before every step; the first call begins an episode, `reset` another one. What
-    happened is read from the pages, so other actions than its own may be executed. Pages that do
-    not tell which options are chosen (those of the original) are the exception: there it trusts its
-    own clicks.
+    happened is read from the pages, so other actions than its own may be executed. Only where pages
+    do not show the chosen options (those of the original) does it trust its own clicks.
     """
 
     def __init__(self, steps: int = _STEPS) -> None:
@@ -194,7 +193,7 @@ class ShopExpert:
         here.opened = True
         self._rate(here, page.options)
         best = self._best() or here
-        # Steps for whatever is tried before the best product is bought after all.
+        # The steps left for other products before the best one has to be bought.
         spare = self._left - best.steps_to_buy - (0 if best is here else 2)
         if here.complete:
             return self._finish(here, page)
@@ -225,7 +224,7 @@ class ShopExpert:
         return self._here
 
     def _rate(self, candidate: _Candidate, options: Mapping[str, Sequence[str]]) -> None:
-        """Work out how much of the wish a product meets, as far as it is known."""
+        """Rate how much of the wish a product meets, from the texts read so far."""
         wish = self._wish
         if options:
             found = {name: _wanted(name, tuple(v), wish.text) for name, v in options.items()}
@@ -237,8 +236,8 @@ class ShopExpert:
             offers = " ".join([candidate.title, *candidate.wanted.values()])
             if not wish.pairs:
                 candidate.missing = len(wish.choices - _stems(offers))
-        told = [candidate.title, *candidate.wanted, *candidate.wanted.values()]
-        stems = wish.stems & _stems(" ".join([*told, candidate.read or ""]))
+        texts = [candidate.title, *candidate.wanted, *candidate.wanted.values()]
+        stems = wish.stems & _stems(" ".join([*texts, candidate.read or ""]))
         affordable = _affordable(candidate.price, wish.limit)
         candidate.complete = stems == wish.stems and affordable == 1.0 and candidate.missing == 0
         candidate.fit = (
@@ -249,8 +248,8 @@ class ShopExpert:
 def _read_wish(instruction: str) -> _Wish:
     limit = _LIMIT.search(instruction)
     text = _LIMIT.sub("", instruction).lower()
-    # Options first, as in "red soft shirt": what is clicked later is also what is typed first,
-    # which makes it easier to learn from.
+    # Options first, as in "red soft shirt": the words to click later are the first to type, which
+    # makes the expert easier to imitate.
     first_pair = _PAIR.search(text)
     end = first_pair.start() if first_pair else len(text)
     words = _WORD.findall(f"{text[end:]} {text[:end]}")
@@ -268,7 +267,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _read(observation: str, admissible: Sequence[str]) -> _Page:
-    """Take a text observation apart with the help of what can be clicked."""
+    """Take a text observation apart with the help of the admissible actions."""
     labels = {action[6:-1] for action in admissible if action.startswith("click[")}
     parts = observation.split(_SEPARATOR)
     if parts[-1] == "Search":
@@ -318,7 +317,7 @@ def _read_item(parts: Sequence[str], labels: set[str]) -> _Page:
 
 
 def _value(name: str, label: str) -> str:
-    """Return the value behind a label: itself, or what stands after "name: "."""
+    """Return the value of a label, which is the label without "name: "."""
     return label.removeprefix(f"{name}: ")
 
 

@@ -1,4 +1,4 @@
-"""A shop behind an address: episodes are sessions of a server that `proxmo webshop serve` runs."""
+"""A shop on a server of `proxmo webshop serve`; each episode is a session there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import weakref
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, overload
+from dataclasses import fields
+from typing import Any
 from urllib.parse import quote
 
 from proxmo_envs.errors import (
@@ -18,11 +19,12 @@ from proxmo_envs.errors import (
     unknown,
 )
 from proxmo_envs.webshop.connection import Connection
-from webshop_server.records import Reward
-from webshop_server.session import Outcome
+from webshop_server.data.lazy_sequence import LazySequence
+from webshop_server.rules.records import Reward
+from webshop_server.session import ActionResult
 
 _IDS_A_PAGE = 1000
-# By the codes of the server's answers; the others are ServerErrors.
+# Error codes of the server and the errors to raise; other codes raise ServerError.
 _ERRORS = {
     "bad_request": InvalidOptionError,
     "shop_full": ShopFullError,
@@ -41,11 +43,11 @@ class RemoteShop:
         """Connect to a server.
 
         Raises:
-            ServerError: nobody answers there, or not as such a server does.
+            ServerError: no answer, or not that of such a server.
             InvalidOptionError: the server has other goals or another profile.
         """
         self.connection = Connection(base_url, _ERRORS)
-        # Ids of sessions that nobody plays: a finaliser must not talk to the network itself.
+        # Ids of abandoned sessions; a finaliser notes them, because it must not use the network.
         self.left: deque[str] = deque()
         facts = self.connection.ask("GET", "/api")
         for name, wanted in (("profile", profile), ("goals", goals)):
@@ -61,7 +63,7 @@ class RemoteShop:
         """Return the ids of a split; raises InvalidOptionError for an unknown one."""
         if split not in self._splits:
             raise InvalidOptionError(unknown("split", split, self._splits))
-        return _RemoteIds(self.connection, split, self._splits[split])
+        return _RemoteTaskIds(self.connection, split, self._splits[split])
 
     def start(self, task: str | int) -> RemotePlay:
         """Start an episode; raises UnknownTaskError and ServerError."""
@@ -73,78 +75,64 @@ class RemoteShop:
         return RemotePlay(self, self.connection.ask("POST", path, body))
 
     def content_hash(self, task_id: str) -> str:
-        """Return the hash of a task, that of the same task in process; raises UnknownTaskError."""
+        """Return the hash of a task, as for the same task in process; raises UnknownTaskError."""
         task = self.connection.ask("GET", f"/api/tasks/{quote(task_id)}")
         return hashlib.sha256(f"{self._place} {task['content_hash']}".encode()).hexdigest()
 
     def release(self) -> None:
-        """Close the sessions that nobody can play any more."""
+        """Close the sessions of episodes that have ended."""
         while self.left:
             # A server that is gone has no sessions; one that was idle for too long is closed.
             with suppress(ServerError):
                 self.connection.ask("DELETE", f"/api/sessions/{self.left.popleft()}")
 
     def __deepcopy__(self, memo: dict[int, object]) -> RemoteShop:
-        """A copy is the shop itself; the sessions are what differs."""
+        """Return the shop itself; only sessions are copied."""
         return self
 
 
 class RemotePlay:
-    """One episode; a copy of it is a session of its own."""
+    """One episode; a copy is another session."""
 
     def __init__(self, shop: RemoteShop, view: dict[str, Any]) -> None:
-        """Play the session that the server described."""
+        """Play the session that the server describes in `view`."""
         self._shop = shop
         self._view = view
+        self.task, self.task_id, self.task_type = (
+            str(view[name]) for name in ("task", "task_id", "task_type")
+        )
         self._modes = list(view["observation"])
         self._path = f"/api/sessions/{view['session_id']}"
-        # At the end of the program the server's idle time does it.
+        # At the end of the program, the server's idle time closes the session.
         weakref.finalize(self, shop.left.append, view["session_id"]).atexit = False
 
     @property
-    def task(self) -> str:
-        """What to buy."""
-        return str(self._view["task"])
-
-    @property
-    def task_id(self) -> str:
-        """The id of the goal."""
-        return str(self._view["task_id"])
-
-    @property
-    def task_type(self) -> str:
-        """The department of the product asked for."""
-        return str(self._view["task_type"])
-
-    @property
     def admissible(self) -> list[str]:
-        """What the page offers to do."""
+        """The admissible actions."""
         return list(self._view["admissible_actions"])
 
     def observe(self, mode: str = "text") -> str:
-        """Return the page in a mode; from then on it comes with each answer."""
+        """Return the page in a mode, which the server then sends with each answer."""
         if mode not in self._view["observation"]:
             self._modes.append(mode)
             path = f"{self._path}?modes={','.join(self._modes)}"
             self._view = self._shop.connection.ask("GET", path)
         return str(self._view["observation"][mode])
 
-    def act(self, action: str) -> Outcome:
+    def act(self, action: str) -> ActionResult:
         """Carry out an action; raises ServerError, also when the session was idle for too long."""
         body = {"action": action, "step": self._view["step"], "modes": self._modes}
-        answer = self._shop.connection.ask("POST", f"{self._path}/actions", body)
-        self._view = answer
+        self._view = answer = self._shop.connection.ask("POST", f"{self._path}/actions", body)
+        result = {field.name: answer[field.name] for field in fields(ActionResult)}
         score = None if answer["score"] is None else Reward(**answer["score"])
-        return Outcome(
-            answer["reward"], answer["done"], answer["valid"], answer["complaint"], score
-        )
+        return ActionResult(**{**result, "score": score})
 
     def __deepcopy__(self, memo: dict[int, object]) -> RemotePlay:
         return self._shop.open(f"{self._path}/copies", {"modes": self._modes})
 
 
-class _RemoteIds(Sequence[str]):
-    """Ids of a split, fetched a page at a time: a split may have millions."""
+class _RemoteTaskIds(LazySequence[str]):
+    """Ids of a split, fetched a page at a time."""
 
     def __init__(self, connection: Connection, split: str, count: int) -> None:
         self._connection = connection
@@ -155,18 +143,9 @@ class _RemoteIds(Sequence[str]):
     def __len__(self) -> int:
         return self._count
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(self._count))]
-        number, place = divmod(range(self._count)[index], _IDS_A_PAGE)
+    def _make(self, index: int) -> str:
+        number, place = divmod(index, _IDS_A_PAGE)
         if number not in self._pages:
             path = f"/api/splits/{self._split}?offset={number * _IDS_A_PAGE}&limit={_IDS_A_PAGE}"
             self._pages[number] = self._connection.ask("GET", path)["task_ids"]
         return self._pages[number][place]
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _RemoteIds:
-        return self

@@ -1,4 +1,4 @@
-"""Where episodes come from: a shop inside this process, or one behind an address."""
+"""The shop of an environment: in this process, or on a server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, get_args, overload
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from proxmo_envs.errors import (
     DataNotFoundError,
@@ -15,53 +15,21 @@ from proxmo_envs.errors import (
     quote,
     unknown,
 )
-from webshop_server.bundled import DIFFICULTIES
+from webshop_server.data.bundled import DIFFICULTIES
+from webshop_server.data.lazy_sequence import LazySequence
 from webshop_server.errors import ShopError, UnknownGoalError
-from webshop_server.goals import Kind, Profile, Split, content_hash
-from webshop_server.session import Outcome, Session
+from webshop_server.rules.goals import content_hash
+from webshop_server.rules.records import GoalKind, Profile, Split
+from webshop_server.session import Session
 from webshop_server.shop import Shop
 
-
-class Play(Protocol):
-    """One episode: `webshop_server.session.Session`, or a stand-in for one on a server."""
-
-    @property
-    def task(self) -> str:
-        """What to buy."""
-
-    @property
-    def task_id(self) -> str:
-        """The id of the goal."""
-
-    @property
-    def task_type(self) -> str:
-        """The department of the product asked for."""
-
-    @property
-    def admissible(self) -> list[str]:
-        """What the page offers to do."""
-
-    def observe(self, mode: str = "text") -> str:
-        """Return the page in one of the observation modes."""
-
-    def act(self, action: str) -> Outcome:
-        """Carry out an action."""
+if TYPE_CHECKING:
+    from proxmo_envs.webshop.remote import RemotePlay, RemoteShop
 
 
-class Source(Protocol):
-    """What the environment needs of a shop; its errors are those of `proxmo_envs`."""
-
-    def ids(self, split: str) -> Sequence[str]:
-        """Return the ids of the tasks of a split."""
-
-    def start(self, task: str | int) -> Play:
-        """Start an episode: the task with an id, or with a number of the literature's order."""
-
-    def content_hash(self, task_id: str) -> str:
-        """Return the hash of what a task is."""
-
-    def release(self) -> None:
-        """Give back what is held for episodes that nobody can play any more."""
+# The shop of an environment, and one episode in it; both come in the same two forms.
+Source: TypeAlias = "LocalShop | RemoteShop"
+Play: TypeAlias = "Session | RemotePlay"
 
 
 def open_source(
@@ -93,7 +61,7 @@ def open_source(
             )
     difficulty = "default" if difficulty is None else difficulty
     for name, value, known in (
-        ("goals", goals, get_args(Kind)),
+        ("goals", goals, get_args(GoalKind)),
         ("profile", profile, get_args(Profile)),
         ("difficulty", difficulty, DIFFICULTIES),
     ):
@@ -137,7 +105,7 @@ class LocalShop:
         if split not in get_args(Split):
             raise InvalidOptionError(unknown("split", split, get_args(Split)))
         goals = self.shop.goals
-        return _Ids(goals.split(split), goals.id_of)  # type: ignore[arg-type]
+        return _TaskIds(goals.split(split), goals.id_of)  # type: ignore[arg-type]
 
     def start(self, task: str | int) -> Session:
         """Start an episode; raises UnknownTaskError."""
@@ -156,10 +124,10 @@ class LocalShop:
         return hashlib.sha256(f"{place} {goal}".encode()).hexdigest()
 
     def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: a shop in this process holds no sessions."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> LocalShop:
-        """Nothing in it changes: a copy is the shop itself."""
+        """Return the shop itself, because it never changes."""
         return self
 
 
@@ -171,8 +139,8 @@ def _tasks_are_known(task: str | int) -> Iterator[None]:
         raise UnknownTaskError(f"unknown task {quote(task)}: {error}") from error
 
 
-class _Ids(Sequence[str]):
-    """Ids of numbered goals, each made when it is asked for: a split may have millions."""
+class _TaskIds(LazySequence[str]):
+    """Ids of numbered goals."""
 
     def __init__(self, numbers: Sequence[int], name: Callable[[int], str]) -> None:
         self._numbers = numbers
@@ -181,14 +149,5 @@ class _Ids(Sequence[str]):
     def __len__(self) -> int:
         return len(self._numbers)
 
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[str]: ...
-    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
-        if isinstance(index, slice):
-            return _Ids(self._numbers[index], self._name)
+    def _make(self, index: int) -> str:
         return self._name(int(self._numbers[index]))
-
-    def __deepcopy__(self, memo: dict[int, object]) -> _Ids:
-        return self

@@ -1,4 +1,4 @@
-"""`proxmo data alfworld` and `proxmo data generate`."""
+"""`proxmo data alfworld`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_a_directory_is_packed_and_what_is_left_out_is_counted(
 
 
 def test_the_source_is_never_written_over(proxmo: Proxmo, tmp_path: Path) -> None:
-    (tmp_path / "games.jsonl").write_text("{}\n")
-    done = proxmo("data", "alfworld", "--from", "games.jsonl", "--out", "./games.jsonl")
-    assert done.code == 2 and "is what --from names" in done.error_line
-    assert (tmp_path / "games.jsonl").read_text() == "{}\n"
+    (tmp_path / "games.zip").write_text("{}\n")
+    done = proxmo("data", "alfworld", "--from", "games.zip", "--out", "./games.zip")
+    assert done.code == 2 and "is the file that --from names" in done.error_line
+    assert (tmp_path / "games.zip").read_text() == "{}\n"
 
 
 def test_the_counts_are_printed_as_json(proxmo: Proxmo, tmp_path: Path) -> None:
@@ -61,43 +61,3 @@ def test_what_cannot_be_packed_is_one_line(
     done = proxmo("data", "alfworld", *arguments, "--out", "x.packed", "--cache", "cache")
     assert done.code == code and complaint in done.error_line
     assert not Path("x.packed").exists()
-
-
-def test_generated_games_are_written_as_a_data_directory(proxmo: Proxmo, tmp_path: Path) -> None:
-    arguments = ("--difficulty", "tiny", "--split", "valid_seen", "--episodes", "6", "--json")
-    done = proxmo("data", "generate", "--out", "games", *arguments)
-    assert done.code == 0 and json.loads(done.out)["games"] == 6
-    source = open_source(tmp_path / "games")
-    assert len(source.ids("valid_seen")) == 6
-    assert "train" not in [path.name for path in (tmp_path / "games").iterdir()]
-
-
-def test_a_seed_draws_other_games_and_the_same_seed_the_same(
-    proxmo: Proxmo, tmp_path: Path
-) -> None:
-    def ids(out: str, *arguments: str) -> tuple[str, ...]:
-        options = ("--difficulty", "tiny", "--episodes", "3", *arguments)
-        assert proxmo("data", "generate", "--out", out, *options).code == 0
-        return open_source(tmp_path / out).ids("train")
-
-    first = ids("a", "--seed", "1")
-    assert ids("b", "--seed", "1") == first
-    assert not set(ids("c", "--seed", "2")) & set(first)
-    assert not set(ids("d")) & set(first)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--difficulty", "tinny"), "did you mean tiny"),
-        (("--split", "valid"), "did you mean valid_seen"),
-        (("--episodes", "0"), "--episodes"),
-        (("--episodes", "1000001"), "between 0 and 1,000,000"),
-    ],
-)
-def test_games_that_do_not_exist_are_a_usage_error(
-    proxmo: Proxmo, arguments: tuple[str, ...], complaint: str
-) -> None:
-    done = proxmo("data", "generate", "--out", "games", *arguments)
-    assert done.code == 2 and complaint in done.error_line
-    assert not Path("games").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from proxmo_cli.main import run
 from tests.webshop_server.rows import row, write
-from webshop_server.catalogue import open_shop_data
+from webshop_server.data.opening import open_catalogue
 
 
 def test_raw_files_become_a_catalogue_that_opens(tmp_path: Path, capfd: pytest.CaptureFixture):
@@ -22,7 +22,7 @@ def test_raw_files_become_a_catalogue_that_opens(tmp_path: Path, capfd: pytest.C
     assert result["bytes"] > 1000
     assert "left out 1 of 3 rows" in said.err
     assert "search: 0 products" in said.err
-    catalogue = open_shop_data(out)
+    catalogue = open_catalogue(out)
     assert catalogue.manifest_hash == result["manifest_hash"]
     assert catalogue.get("B000000002").title == "Blue Wool Scarf"
 
@@ -33,7 +33,7 @@ def test_a_limit_and_a_seed_are_obeyed(tmp_path: Path, capfd: pytest.CaptureFixt
     run([*command, str(tmp_path / "a"), "--limit", "1", "--seed", "5"])
     assert "1 products, 2 synthetic and 0 human goals" in capfd.readouterr().out
     run([*command, str(tmp_path / "b")])
-    first, second = open_shop_data(tmp_path / "a"), open_shop_data(tmp_path / "b")
+    first, second = open_catalogue(tmp_path / "a"), open_catalogue(tmp_path / "b")
     assert (len(first), len(second), first.seed) == (1, 2, 5)
     assert first[0].purchase_price != second[0].purchase_price
 

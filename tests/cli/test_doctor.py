@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-import lzma
 import sys
 from pathlib import Path
 
 import pytest
+
+from proxmo_envs.alfworld.packed import write_packed
+from tests.proxmo_envs.alfworld.small import kitchen
 
 
 def findings(out: str) -> dict[str, dict]:
@@ -38,9 +40,7 @@ def test_missing_games_are_a_problem_that_names_the_place(proxmo):
     assert "problem" in line
 
 
-def test_games_of_a_validation_split_alone_are_no_problem(proxmo, shared: Path):
-    with lzma.open(shared / "alfworld" / "official_games.jsonl.xz", "rt") as games:
-        line = next(line for line in games if '"split": "valid_unseen"' in line)
-    Path("games.jsonl").write_text(line)
-    found = findings(proxmo("doctor", "--data", "games.jsonl", "--json").out)
-    assert found["data games.jsonl"]["text"].startswith("1 tasks in split valid_unseen;")
+def test_games_of_a_validation_split_alone_are_no_problem(proxmo):
+    write_packed(Path("games.packed"), {"valid_unseen": [(kitchen(task_id="valid_unseen/a"), "")]})
+    found = findings(proxmo("doctor", "--data", "games.packed", "--json").out)
+    assert found["data games.packed"]["text"].startswith("1 tasks in split valid_unseen;")

@@ -20,13 +20,12 @@ def no_official_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
 
 
-def test_the_list_says_what_each_panel_holds_or_needs(proxmo, shared: Path):
+def test_the_list_says_what_each_panel_holds_or_needs(proxmo, official_games: Path):
     rows = {row["name"]: row for row in json.loads(proxmo("panels", "--json").out)}
     assert (rows["alfworld-both"]["tasks"], rows["alfworld-both"]["hash"]) == (274, "")
     assert rows["alfworld-both"]["note"] == "needs the official ALFWorld data"
     assert len(rows["alfworld-generated-400"]["hash"]) == 64
-    data = shared / "alfworld" / "official_games.jsonl.xz"
-    lines = [line.split() for line in proxmo("panels", "--data", data).out.splitlines()]
+    lines = [line.split() for line in proxmo("panels", "--data", official_games).out.splitlines()]
     assert ["alfworld-valid-unseen", "ALFWorld-v0", "valid_unseen", "134"] in [
         line[:4] for line in lines
     ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from proxmo.config import Config, CreditConfig, EnvConfig
 from proxmo.config_loading import (
     differing_keys,
     dump_toml,
+    fields,
     from_table,
     load_toml,
     preset_names,
@@ -118,6 +121,48 @@ def test_the_embedded_model_has_settings_of_its_own_in_the_web_shop(tmp_path: Pa
     assert resolve(flags={"env.id": "WebShop-v0", "model.name": "m"}).eval == Config().eval
 
 
+@pytest.fixture
+def described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The id of an environment whose package describes it: its data and its preset."""
+    package = tmp_path / "their_world"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from proxmo_envs import EnvDescription, describe\n"
+        "from proxmo_envs.description import EmbeddedModel\n"
+        "made = EmbeddedModel(preset='their_world:own.toml')\n"
+        "describe(EnvDescription(id='Theirs-v0', default_data='own', embedded=made))\n"
+    )
+    (package / "own.toml").write_text(
+        'env.id = "their_world:Theirs-v0"\nenv.kwargs.size = 3\nprompt.history = 7\n'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("proxmo_envs.description._DESCRIPTIONS", {})
+    yield "their_world:Theirs-v0"
+    sys.modules.pop("their_world", None)
+
+
+def test_the_description_of_an_environment_names_the_preset_of_the_embedded_model(described: str):
+    assert resolve(flags={"env.id": described}).prompt.history == 7
+    assert resolve(flags={"env.id": described, "model.name": "m"}).prompt == Config().prompt
+
+
+def test_the_data_an_environment_takes_by_default_changes_nothing(described: str):
+    kwargs = {
+        data: resolve(flags={"env.id": described, "env.data": data}).env.kwargs
+        for data in ("own", "none", "/other")
+    }
+    assert kwargs == {"own": {"size": 3}, "none": {"size": 3}, "/other": {}}
+
+
+def test_a_preset_lies_on_the_one_it_names_as_its_base(tmp_path: Path):
+    preset = tmp_path / "mine.toml"
+    preset.write_text('base = "smoke"\nrollout.tasks = 5\n')
+    assert resolve([str(preset)]) == resolve(["smoke"], assignments=["rollout.tasks=5"])
+    preset.write_text('base = "smok"\n')
+    with pytest.raises(UnknownNameError, match="did you mean smoke"):
+        resolve([str(preset)])
+
+
 def test_games_that_are_given_drop_the_size_of_the_generated_ones():
     assert resolve(flags={"env.data": "/games"}).env == EnvConfig(data="/games")
     chosen = resolve(flags={"env.data": "/games"}, assignments=["env.max_steps=9"]).env
@@ -184,6 +229,10 @@ def test_an_unknown_key_is_named_with_the_near_ones(assignment: str, parts: tupl
         ("optim.lr=fast", "optim.lr is 'fast' (str), expected a number"),
         ("rollout.group_size=2.5", "rollout.group_size is 2.5 (float), expected an integer"),
         ("seed=true", "seed is True (bool), expected an integer"),
+        ("optim.lr=true", "optim.lr is True (bool), expected a number"),
+        ("rollout.tasks='8'", "rollout.tasks is '8' (str), expected an integer"),
+        ("rollout.tasks=8.0", "rollout.tasks is 8.0 (float), expected an integer"),
+        ("model.load_in_4bit=1", "model.load_in_4bit is 1 (int), expected true or false"),
         ("env.kwargs=3", "env.kwargs is 3 (int), expected a table"),
         ("eval.episodes=all", "eval.episodes is 'all' (str), expected an integer or \"none\""),
         ("prompt=3", "prompt is 3, expected a table of keys"),
@@ -204,6 +253,9 @@ def test_a_wrong_type_names_key_value_and_what_was_expected(assignment: str, tex
         ("optim.lr=inf", "optim.lr is inf"),
         ("env.max_steps=0", "env.max_steps is 0"),
         ("env.id=' '", "env.id is empty"),
+        ("env.max_steps=-1", "env.max_steps is -1, expected a number of 1 or more"),
+        ("rollout.gpu_memory=2", "is 2.0, expected a number above 0 and at most 1"),
+        ("rollout.engine_url=x", "a vllm-server needs an address"),
         ("model.device=gpu", "model.device is 'gpu', expected"),
         ("credit.options.gamma=0.5", "credit.options.gamma has a key of its own: set credit.gamma"),
         ("credit.options.omega=2", "credit.options.omega has a key of its own: set credit.omega"),
@@ -223,6 +275,17 @@ def test_weights_of_4_bits_are_sampled_from_by_the_trainer_alone():
 def test_a_wrong_choice_proposes_the_near_one():
     with pytest.raises(UnknownNameError, match=r"prompt.style 'tink'; did you mean think"):
         resolve(assignments=["prompt.style=tink"])
+
+
+def test_an_engine_of_ones_own_is_a_module_and_a_name():
+    assert resolve(assignments=["rollout.engine=mine:Engine"]).rollout.engine == "mine:Engine"
+    with pytest.raises(UnknownNameError, match=r"rollout.engine 'vlm'; did you mean vllm"):
+        resolve(assignments=["rollout.engine=vlm"])
+
+
+def test_every_field_says_what_it_means():
+    assert {"seed", "env.id", "optim.lr", "credit.options"} < fields().keys()
+    assert [key for key, field in fields().items() if not field.get("description")] == []
 
 
 @pytest.mark.parametrize("assignment", ["optim.lr", "=3", "optim..lr=3"])

@@ -10,8 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from proxmo_envs.alfworld import expert, generator, vocabulary
-from proxmo_envs.alfworld.games import Game, Goal, Item, Receptacle, TaskType, read_game_file
+from proxmo_envs.alfworld import expert, generator
+from proxmo_envs.alfworld.games import (
+    TASK_TYPES,
+    Game,
+    HouseholdGoal,
+    Item,
+    Receptacle,
+    TaskType,
+    read_game_file,
+)
+from proxmo_envs.alfworld.text import TASK_SENTENCES
 from proxmo_envs.alfworld.world import Room, World
 
 STEP_LIMIT = 50
@@ -39,7 +48,7 @@ def play(game: Game, disturbance: float = 0.0, seed: int = 0) -> list[str] | Non
     return None
 
 
-def kitchen(goal: Goal, task: str, **changes: object) -> Game:
+def kitchen(goal: HouseholdGoal, task: str, **changes: object) -> Game:
     """A kitchen: a cup in a cabinet beside a drawer at the same place, a pan on two burners."""
 
     def receptacle(kind: str, n: int, place: int, *, openable: bool = False) -> Receptacle:
@@ -65,8 +74,8 @@ def kitchen(goal: Goal, task: str, **changes: object) -> Game:
     return replace(game, **changes)  # type: ignore[arg-type]
 
 
-HOT_CUP = Goal("pick_heat_then_place_in_recep", "cup", "diningtable")
-COOL_PAN = Goal("pick_cool_then_place_in_recep", "pan", "stoveburner")
+HOT_CUP = HouseholdGoal("pick_heat_then_place_in_recep", "cup", "diningtable")
+COOL_PAN = HouseholdGoal("pick_cool_then_place_in_recep", "pan", "stoveburner")
 
 
 @pytest.mark.parametrize("difficulty", generator.DIFFICULTIES)
@@ -149,9 +158,9 @@ def test_in_a_game_that_cannot_be_won_the_searching_expert_still_answers() -> No
     assert play(replace(game, receptacles=cold)) is None
 
 
-@pytest.mark.parametrize("task_type", vocabulary.TASK_TYPES)
+@pytest.mark.parametrize("task_type", TASK_TYPES)
 def test_the_goal_is_read_from_both_sentences_of_each_task_type(task_type: TaskType) -> None:
-    for sentence in generator.SENTENCES[task_type]:
+    for sentence in TASK_SENTENCES[task_type]:
         task = sentence.format(thing="mug", target="desk")
         goal = expert.read_goal(f"You are here.\n\nYour task is to: {task}")
         assert goal.task_type == task_type

@@ -31,6 +31,14 @@ def lines(path: Path) -> Iterator[Any]:
         yield from map(json.loads, rows)
 
 
+def unit_cases(shared: Path, function: str) -> list[Any]:
+    """The recorded inputs and results of one function of the original."""
+    text = (shared / "webshop" / "tables" / "unit_cases.jsonl").read_text(encoding="utf-8")
+    cases = [case for case in map(json.loads, text.splitlines()) if case["fn"] == function]
+    assert cases
+    return cases
+
+
 def data(shared: Path, config: str) -> Path:
     """The directory of raw files of a recording."""
     return shared / "webshop" / "data" / ("real1000" if config.startswith("real") else "fict300")

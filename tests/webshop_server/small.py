@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from webshop_server.catalogue import Catalogue, Entry, Wish
-from webshop_server.goals import Goals
-from webshop_server.records import Product
+from webshop_server.data.catalogue import Catalogue
+from webshop_server.data.products import Entry, Product, Wish
+from webshop_server.packing import search_index
+from webshop_server.rules.goals import Goals
 from webshop_server.session import Session
 from webshop_server.shop import Shop
 
@@ -51,7 +52,7 @@ def shop(profile: Literal["original", "clean"] = "clean", *, show_attributes: bo
     """The shop that sells them."""
     stock = catalogue()
     goals = Goals.build(stock, "synthetic", profile)
-    return Shop(stock, goals, stock.search_index(), profile, show_attributes)
+    return Shop(stock, goals, search_index(stock), profile, show_attributes)
 
 
 def shopper(profile: Literal["original", "clean"] = "clean", *actions: str) -> Session:

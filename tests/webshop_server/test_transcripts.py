@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.webshop_server.recorded import CONFIGS, data, session, transcripts
-from webshop_server import pages
-from webshop_server.catalogue import Catalogue
-from webshop_server.goals import Goals
+from tests.webshop_server.recorded import CONFIGS, data, session, transcripts, unit_cases
+from webshop_server.data.raw import read_catalogue
+from webshop_server.packing import search_index
+from webshop_server.rules import pages
+from webshop_server.rules.goals import Goals
 from webshop_server.session import Session
 from webshop_server.shop import Shop
 
@@ -79,9 +80,9 @@ def _compare_purchase(episode: Any, shopper: Session, score: Any, step: Any) -> 
 def test_the_stock_random_run_is_reproduced(shared: Path) -> None:
     # Somebody else's published log of it is older than the recordings.
     run = json.loads((shared / "webshop/transcripts/golden_random_run.json").read_text())
-    catalogue = Catalogue.read(data(shared, "real"), seed=4)
+    catalogue = read_catalogue(data(shared, "real"), seed=4)
     goals = Goals.build(catalogue, "synthetic", "original")
-    shop = Shop(catalogue, goals, catalogue.search_index(), "original")
+    shop = Shop(catalogue, goals, search_index(catalogue), "original")
     goal = next(goal for goal in goals if goal.instruction == run["goal"]["instruction_text"])
     assert goal.asin == run["goal"]["asin"] and goal.price_upper == run["goal"]["price_upper"]
     shopper = Session(shop, goal, run["session"])
@@ -95,11 +96,8 @@ def test_the_stock_random_run_is_reproduced(shared: Path) -> None:
 
 
 def test_pages_of_results_are_cut_as_recorded(shared: Path) -> None:
-    cases = 0
-    for line in (shared / "webshop/tables/unit_cases.jsonl").read_text().splitlines():
-        case = json.loads(line)
-        if case["fn"] == "get_product_per_page":
-            length, number = case["input"]
-            assert pages.on_page(range(length), number) == case["expected"], case
-            cases += 1
-    assert cases > 3
+    cases = unit_cases(shared, "get_product_per_page")
+    assert len(cases) > 3
+    for case in cases:
+        length, number = case["input"]
+        assert pages.on_page(range(length), number) == case["expected"], case

@@ -1,26 +1,13 @@
-"""The JSON API: what an environment needs to play in this shop.
+"""The JSON API, with which an environment plays in this shop.
 
-| request | answer |
-| --- | --- |
-| `GET /api` | profile, kind and number of goals, splits, modes, hashes |
-| `GET /api/splits/<split>?offset=0&limit=1000` | `count` and a slice of `task_ids` |
-| `GET /api/tasks/<task id>` | instruction and content hash of a task |
-| `POST /api/sessions` `{task_id, goal_index or neither; modes}` | 201, the session |
-| `GET /api/sessions/<id>?modes=text,html` | the session |
-| `POST /api/sessions/<id>/actions` `{action; step, modes}` | the session, and what the action did |
-| `POST /api/sessions/<id>/copies` `{modes}` | 201, another session at the same moment |
-| `DELETE /api/sessions/<id>` | `{closed: true}` |
-
-A session: `session_id, step, task, task_id, task_type, page, bought, observation` (a text for each
-mode), `admissible_actions`. With `step`, an action is refused unless the session is at that step,
-so that a client may safely send it again. Errors: `{"error": {"code", "message"}}` with a fitting
-status.
+docs/webshop.md lists the requests. With `step`, an action is refused unless the session is at that
+step, so that a client may safely send it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from typing import Any, get_args
 
 from flask import Blueprint, Response, jsonify, request
@@ -28,13 +15,12 @@ from flask.typing import ResponseReturnValue
 
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError, UnknownTaskError
-from webshop_server.goals import Split, content_hash
-from webshop_server.records import Reward
-from webshop_server.session import Outcome, Session
-from webshop_server.textforms import MODES
+from webshop_server.rules.goals import content_hash
+from webshop_server.rules.records import Split
+from webshop_server.rules.text_forms import MODES
+from webshop_server.session import Session
 
 _MOST_IDS = 10_000
-_SCORE = [field.name for field in fields(Reward)]
 
 
 def make_api(desk: Desk) -> Blueprint:
@@ -106,8 +92,8 @@ def _add_sessions(api: Blueprint, desk: Desk) -> None:
             )
         if step is not None and (not isinstance(step, int) or isinstance(step, bool)):
             raise RequestError(f"step is a whole number, got {step!r:.100}")
-        outcome, session, step = desk.act(token, action, step)
-        return jsonify({**_view(token, session, step, modes), **_effect(outcome)})
+        result, session, step = desk.act(token, action, step)
+        return jsonify({**_view(token, session, step, modes), **asdict(result)})
 
     @api.post("/sessions/<token>/copies")
     def copy(token: str) -> ResponseReturnValue:
@@ -133,18 +119,6 @@ def _view(token: str, session: Session, step: int, modes: Sequence[str]) -> dict
         "bought": session.state.done,
         "observation": {mode: session.observe(mode) for mode in modes},
         "admissible_actions": session.admissible,
-    }
-
-
-def _effect(outcome: Outcome) -> dict[str, Any]:
-    """Return what an action did."""
-    score = outcome.score
-    return {
-        "reward": outcome.reward,
-        "done": outcome.done,
-        "valid": outcome.valid,
-        "complaint": outcome.complaint,
-        "score": None if score is None else {name: getattr(score, name) for name in _SCORE},
     }
 
 

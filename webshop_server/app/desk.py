@@ -1,4 +1,4 @@
-"""What pages and API have in common: open a session, act in it, close it; counted and logged."""
+"""Open, play and close sessions, for pages and API alike; count and log each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from webshop_server.app.metrics import Metrics
 from webshop_server.app.store import Sessions
 from webshop_server.app.trajectories import TrajectoryLog
 from webshop_server.errors import UnknownGoalError
-from webshop_server.goals import Goals
-from webshop_server.session import Outcome, Session
+from webshop_server.rules.goals import Goals
+from webshop_server.session import ActionResult, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Desk:
     """Serves the shoppers of one server.
 
     Attributes:
-        sessions: those open.
-        metrics: what happened.
-        log: of trajectories.
-        rng: draws tasks for those who name none.
+        sessions: the open sessions.
+        metrics: counts sessions, actions and scores.
+        log: writes trajectories.
+        rng: draws tasks for shoppers who name none.
     """
 
     sessions: Sessions
@@ -77,7 +77,7 @@ class Desk:
         return token
 
     def copy(self, token: str) -> str:
-        """Open a session where another one stands; raises as `read` and `open` do."""
+        """Open a session at the same moment as another; raises as `read` and `open` do."""
         twin = self.sessions.copy(token)
         self.metrics.started.inc()
         self.log.start(twin, self.sessions.read(twin)[0], copy_of=token)
@@ -85,21 +85,19 @@ class Desk:
 
     def act(
         self, token: str, action: str, expected_step: int | None = None
-    ) -> tuple[Outcome, Session, int]:
+    ) -> tuple[ActionResult, Session, int]:
         """Carry out an action; return what it did, the session and its step.
 
         Raises:
             UnknownSessionError: there is no such session.
             StaleStepError: the session is not at `expected_step`.
         """
-        outcome, session, step = self.sessions.change(
-            token, lambda session: session.act(action), expected_step=expected_step
-        )
-        (self.metrics.actions if outcome.valid else self.metrics.invalid).inc()
-        if outcome.score is not None:
-            self.metrics.scores.observe(outcome.score.total)
-        self.log.act(token, step, action, outcome, session)
-        return outcome, session, step
+        result, session, step = self.sessions.act(token, action, expected_step)
+        (self.metrics.actions if result.valid else self.metrics.invalid).inc()
+        if result.score is not None:
+            self.metrics.scores.observe(result.score.total)
+        self.log.act(token, step, action, result, session)
+        return result, session, step
 
     def close(self, token: str) -> None:
         """Close a session; raises `UnknownSessionError`."""

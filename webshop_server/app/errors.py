@@ -1,4 +1,4 @@
-"""What a server answers when it cannot do what a request asks for."""
+"""Errors that a server answers to a request."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from webshop_server.errors import ShopError
 
 
 class RequestError(ShopError):
-    """Base of the errors that a client caused; subclasses set the status and a name for programs.
+    """Base of the errors that a client caused; subclasses set status and code.
 
     Attributes:
-        status: of the HTTP answer.
-        code: a stable name of the kind of error.
-        retry_after_s: when it may be worth trying again.
+        status: status code of the HTTP response.
+        code: stable name of the kind of error.
+        retry_after_s: seconds after which the client may try again.
     """
 
     status = 400
@@ -20,21 +20,21 @@ class RequestError(ShopError):
 
 
 class UnknownSessionError(RequestError):
-    """There is no session of this id: it never was, was closed, or was idle for too long."""
+    """No session has this id: it never existed, was closed, or was idle for too long."""
 
     status = 404
     code = "unknown_session"
 
 
 class UnknownTaskError(RequestError):
-    """There is no task of this id or number."""
+    """No task has this id or number."""
 
     status = 404
     code = "unknown_task"
 
 
 class StaleStepError(RequestError):
-    """The action is for an earlier moment of the session."""
+    """The action is for an earlier step of the session."""
 
     status = 409
     code = "stale_step"

@@ -1,4 +1,4 @@
-"""How many sessions a server keeps, and for how long."""
+"""Bounds on number and idle time of a server's sessions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class Limits:
     """Bounds of the sessions of a server.
 
     Attributes:
-        sessions: the most open at a time.
-        idle_s: seconds without a request after which a session is gone.
+        sessions: largest number of open sessions.
+        idle_s: seconds without a request after which a session expires.
     """
 
     sessions: int = 1000

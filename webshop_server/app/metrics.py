@@ -19,10 +19,10 @@ _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
 class Metrics:
-    """What a server counts; the names are those that /metrics shows."""
+    """The counters of a server."""
 
     def __init__(self, open_sessions: Callable[[], int]) -> None:
-        """Count from 0; `open_sessions` is asked when the numbers are read."""
+        """Count from 0; `open_sessions` is called whenever the numbers are read."""
         self._own = CollectorRegistry()
         self._open_sessions = _OpenSessions(open_sessions)
         self.requests = Histogram(
@@ -56,7 +56,7 @@ class Metrics:
 
 
 class _OpenSessions(Collector):
-    """The one number that is not counted up but asked for."""
+    """The number of open sessions, which is read from the store."""
 
     def __init__(self, ask: Callable[[], int]) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""The pages for people: a start page with tasks, then one address a session.
+"""The pages for people: a start page with tasks, then one address for each session.
 
 Every move is a form that posts the action an agent would write, so people and agents play the same
 game; the answer leads to the page the shopper is on now. A form names the step it belongs to. From
@@ -18,8 +18,8 @@ from flask.typing import ResponseReturnValue
 
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError
-from webshop_server.pages import ATTRIBUTES, Kind, Move, details, option_labels
-from webshop_server.records import Product
+from webshop_server.data.products import Product
+from webshop_server.rules.pages import ATTRIBUTES, Move, PageKind, details, option_labels
 from webshop_server.session import Session
 
 _SAMPLES = 6
@@ -28,9 +28,9 @@ _LEFT_BEHIND = (
     "That page is no longer open: the shop does not go back with the browser. You are here now."
 )
 _BACK, _PREVIOUS = "click[back to search]", "click[< prev]"
-# From the details of a product to the results, and two pages of results further.
+# From a product's details to its page and its results, and two pages of results further back.
 _MOST_BACK = 4
-# Each department has a drawing of its own, see picture.html.
+# Departments with their own drawing, see parts.html.
 _DRAWN = frozenset({"beauty", "electronics", "fashion", "garden", "grocery"})
 
 
@@ -76,9 +76,9 @@ def make_pages(desk: Desk) -> Blueprint:
         if moves is None:
             return _render(token, *desk.sessions.read(token), _LEFT_BEHIND), 409
         for move in moves:
-            outcome, session, step = desk.act(token, move, step)
-        if not outcome.valid:
-            return _render(token, session, step, f"{outcome.complaint}.")
+            result, session, step = desk.act(token, move, step)
+        if not result.valid:
+            return _render(token, session, step, f"{result.complaint}.")
         return redirect(url_for("pages.show", token=token, step=step), 303)
 
     @pages.post("/shop/<token>/leave")
@@ -96,7 +96,7 @@ def _search(session: Session, query: str) -> list[str]:
 
 
 def _open(session: Session, action: str) -> list[str] | None:
-    """Return the actions that open a product of an earlier page; None for what opens none.
+    """Return the actions that open a product of an earlier page; None if it opens none.
 
     The session is walked through and of no use afterwards.
     """
@@ -127,11 +127,11 @@ def _render(token: str, session: Session, step: int, notice: str = "") -> str:
 def _more(session: Session) -> dict[str, Any]:
     """Return what only one kind of page shows."""
     page = session.page
-    if page.kind is Kind.ITEM:
+    if page.kind is PageKind.ITEM:
         return {"options": option_labels(page)}
-    if page.kind is Kind.DETAIL:
+    if page.kind is PageKind.DETAIL:
         return {"texts": [text for text in details(page) if text.strip()], "attributes": ATTRIBUTES}
-    if page.kind is Kind.DONE:
+    if page.kind is PageKind.DONE:
         return {"score": session.shop.score(page.bought, session.goal, page.options)}
     return {}
 
@@ -148,7 +148,7 @@ def _price(product: Product) -> str:
 
 
 def _hue(text: str) -> int:
-    """Return a colour for a text, the same at every start: an angle in degrees."""
+    """Return the hue of a text in degrees, the same at every start."""
     return zlib.crc32(text.encode()) % 360
 
 

@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 _THREADS = 8
 # An agent may think for minutes between two actions of a connection.
 _KEEP_ALIVE_S = 300
-# Beside the sessions: browsers open several connections, and tools look at /health.
+# More connections than sessions: browsers open several, and tools look at /health.
 _SPARE_CONNECTIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a shop is served.
+    """Settings of a server.
 
     Attributes:
         host: address to listen on.
         port: port to listen on; 0 takes a free one.
-        workers: processes.
-        limits: of the sessions.
+        workers: number of processes.
+        limits: bounds of the sessions.
         log: directory of trajectories; None writes none.
         shop: arguments of `Shop.open`.
     """
@@ -53,7 +53,7 @@ class Settings:
 
 
 def serve(settings: Settings, tell: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `tell` hears the address once it listens.
+    """Serve until SIGINT or SIGTERM; calls `tell` with the address once the server listens.
 
     Raises:
         ShopError: the data is missing or broken.
@@ -85,7 +85,7 @@ def _run_waitress(
 ) -> None:
     from waitress.server import create_server
 
-    # It warns of every request that waits for a thread, which is what a busy server is for.
+    # waitress warns of every request that waits for a thread, which is normal under load.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     try:
         server = create_server(
@@ -99,11 +99,11 @@ def _run_waitress(
             asyncore_use_poll=True,
             ident=None,
         )
-    except ValueError as error:  # What waitress makes of a name that stands for no address.
+    except ValueError as error:  # The host has no address.
         raise OSError(f"no address {_join(settings.host, settings.port)}: {error}") from error
     except OSError as error:
         raise _cannot_listen(settings, error) from error
-    # As Ctrl-C does: the server ends its threads and returns.
+    # SIGTERM acts like Ctrl-C: the server ends its threads and returns.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     # A name such as "localhost" may stand for two addresses.
     listens = getattr(server, "effective_listen", None) or [(None, server.effective_port)]
@@ -119,7 +119,7 @@ def _run_gunicorn(
     except ImportError as error:  # Windows has no fork.
         raise OSError(f"several workers need gunicorn, which does not run here: {error}") from error
 
-    # gunicorn itself would try five times and log each.
+    # We bind the socket, because gunicorn would try five times and log each failure.
     bound = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -160,12 +160,12 @@ def _join(host: str, port: int) -> str:
 
 @contextmanager
 def _private_directory() -> Iterator[Path]:
-    """Make a directory that only we can read; it goes when the process that made it ends."""
+    """Make a directory that only this user can read; remove it when this process ends."""
     directory = Path(tempfile.mkdtemp(prefix="proxmo-webshop-"))
     owner = os.getpid()
     try:
         yield directory
     finally:
-        # A worker of gunicorn leaves through here, too.
+        # Workers of gunicorn run this, too.
         if os.getpid() == owner:
             shutil.rmtree(directory, ignore_errors=True)

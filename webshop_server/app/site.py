@@ -1,4 +1,4 @@
-"""The Flask application: pages, API, health and metrics, and what every answer has in common."""
+"""The Flask application: pages, API, health, metrics, headers and errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from webshop_server.shop import Shop
 logger = logging.getLogger(__name__)
 _DEFAULT_LIMITS = Limits()
 _LONGEST_BODY = 256 * 1024
-# No script runs at all, nothing is loaded from elsewhere, no other site can frame the shop.
+# Forbids all scripts, content from other sites, and frames in other sites.
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -37,7 +37,7 @@ _HEADERS = {
 
 
 class _Answer(Response):
-    """An answer in UTF-8, which does not know the half characters that JSON text may hold."""
+    """An answer in UTF-8; replaces the lone surrogates that JSON text may hold."""
 
     def set_data(self, value: bytes | str) -> None:
         """Set the body."""
@@ -55,11 +55,11 @@ def create_app(
     """Make the WSGI application of a shop.
 
     Args:
-        shop: what is sold.
-        directory: where the open sessions are kept; empty, and readable by nobody else.
-        limits: of the sessions.
-        log: where trajectories are written; None writes none.
-        seed: of the tasks drawn for shoppers who name none; None draws others at each start.
+        shop: the shop to serve.
+        directory: holds the open sessions; empty, and readable only by this user.
+        limits: bounds of the sessions.
+        log: directory of trajectories; None writes none.
+        seed: seeds the draw of tasks for shoppers who name none; None draws others at each start.
     """
     sessions = Sessions(
         shop, directory / "sessions.sqlite", cap=limits.sessions, idle_s=limits.idle_s

@@ -1,14 +1,13 @@
 """The sessions of a server: one SQLite file that all its workers share.
 
-Any worker may answer any request, so what a shopper did must be where all of them see it. A file
-does that with what Python brings: no process to route to or to lose, cap and idle time hold for the
-server as a whole, a worker that dies takes no session with it, and the memory of the workers does
-not grow with their number. A session is 1 to 3 kB (the shop itself is not in it); reading and
-writing it costs less than the page that follows. The file is not synced to the disk: sessions live
-as long as the server.
+Any worker may answer any request, so all of them must see every session. A file needs no further
+process: cap and idle time hold for the whole server, a worker that dies loses no session, and the
+memory of the workers does not grow with the sessions. A session takes 1 to 3 kB without the shop;
+reading and writing it costs less than rendering the page. The file is not synced to the disk,
+because sessions live only as long as the server.
 
-Two requests to one session cannot mix: a change is written only if the session is still at the step
-it was read at, and otherwise made anew on what the other one left.
+Two requests to one session cannot mix: an action is written only if the session is still at the
+step where it was read; otherwise it is carried out again on the newer state.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from webshop_server.app.errors import ShopFullError, StaleStepError, UnknownSessionError
-from webshop_server.records import Goal, Product
-from webshop_server.session import Session
+from webshop_server.data.products import Product
+from webshop_server.rules.records import ShoppingGoal
+from webshop_server.session import ActionResult, Session
 from webshop_server.shop import Shop
 
-T = TypeVar("T")
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
 CREATE TABLE IF NOT EXISTS session (
@@ -38,7 +37,7 @@ CREATE INDEX IF NOT EXISTS age ON session (seen);
 """
 _TOKEN_BYTES = 16
 _BUSY_S = 30.0
-# Reading alone keeps a session alive, too; it is noted at most this often.
+# Reading also keeps a session alive; we record it at most this often.
 _NOTE_EVERY_S = 1.0
 
 
@@ -57,10 +56,10 @@ class Sessions:
         """Keep the sessions of `shop` in the file `path`, whose directory only we can read.
 
         Args:
-            shop: what the sessions are in.
+            shop: the shop of all sessions.
             path: the file; it is made when it is missing.
-            cap: the most sessions open at a time.
-            idle_s: seconds without a request after which a session is gone.
+            cap: largest number of open sessions.
+            idle_s: seconds without a request after which a session expires.
             clock: seconds; the same for all processes.
         """
         self.shop = shop
@@ -81,7 +80,7 @@ class Sessions:
         Raises:
             ShopFullError: the cap is reached.
         """
-        # The pages say the number, not the token: observations are those of the environment.
+        # Pages show the goal's number, not the token, so that they equal those of the environment.
         return self._insert(Session(self.shop, self.shop.goals[goal], str(goal)), step=0)
 
     def copy(self, token: str) -> str:
@@ -100,10 +99,10 @@ class Sessions:
             self._run("UPDATE session SET seen = ? WHERE token = ?", now, token)
         return self._load(state), step
 
-    def change(
-        self, token: str, play: Callable[[Session], T], *, expected_step: int | None = None
-    ) -> tuple[T, Session, int]:
-        """Let `play` act on a session; return its result, the session and the new step.
+    def act(
+        self, token: str, action: str, expected_step: int | None = None
+    ) -> tuple[ActionResult, Session, int]:
+        """Carry out an action; return what it did, the session and its new step.
 
         Raises:
             UnknownSessionError: there is no such session.
@@ -116,7 +115,7 @@ class Sessions:
                     f"the action is for step {expected_step} of the session, which is at {step}"
                 )
             session = self._load(state)
-            result = play(session)
+            result = session.act(action)
             _, written = self._run(
                 "UPDATE session SET seen = ?, step = ?, state = ? WHERE token = ? AND step = ?",
                 *(self._clock(), step + 1, _dump(session), token, step),
@@ -131,7 +130,7 @@ class Sessions:
             raise self._unknown(token)
 
     def reap(self) -> int:
-        """Remove the sessions that were idle for too long; return how many."""
+        """Remove the sessions that were idle for too long; return their number."""
         return self._run("DELETE FROM session WHERE seen <= ?", self._clock() - self.idle_s)[1]
 
     def count(self) -> int:
@@ -150,7 +149,7 @@ class Sessions:
     def _insert(self, session: Session, step: int) -> str:
         self.reap()
         token = secrets.token_hex(_TOKEN_BYTES)
-        # Counted and written in one statement: no other worker comes between.
+        # One statement counts and writes, so that no other worker comes between.
         _, written = self._run(
             "INSERT INTO session SELECT ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM session) < ?",
             *(token, self._clock(), step, _dump(session), self.cap),
@@ -185,7 +184,7 @@ class Sessions:
         return session
 
     def _run(self, statement: str, *values: object) -> tuple[list[Any], int]:
-        """Run one statement, a transaction of its own; return its rows and how many it changed."""
+        """Run one statement as a transaction; return its rows and the number of rows it changed."""
         with self._lock:
             cursor = self._connect().execute(statement, values)
             return cursor.fetchall(), cursor.rowcount
@@ -200,18 +199,18 @@ class Sessions:
 
 
 class _Dumper(pickle.Pickler):
-    """Writes a session without the shop: products, goals and the shop by their names."""
+    """Writes a session without the shop: refers to products, goals and the shop by name."""
 
     def persistent_id(self, value: Any) -> tuple[str, str] | None:
         if isinstance(value, Product):
             return "product", value.asin
-        if isinstance(value, Goal):
+        if isinstance(value, ShoppingGoal):
             return "goal", value.goal_id
         return ("shop", "") if isinstance(value, Shop) else None
 
 
 class _Loader(pickle.Unpickler):
-    """Reads what `_Dumper` wrote; the bytes are our own, no client can send any."""
+    """Reads the bytes that `_Dumper` wrote; no client can send any."""
 
     shop: Shop
 

@@ -1,13 +1,14 @@
-"""What shoppers did, for later reading: one file of JSON lines a session."""
+"""Log of the actions of shoppers: one file of JSON lines for each session."""
 
 from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from webshop_server.session import Outcome, Session
+from webshop_server.session import ActionResult, Session
 
 
 class TrajectoryLog:
@@ -24,20 +25,12 @@ class TrajectoryLog:
         task = {"task_id": session.task_id, "task": session.task, **more}
         self._write(token, "start", session, profile=session.shop.profile, **task)
 
-    def act(self, token: str, step: int, action: str, outcome: Outcome, session: Session) -> None:
+    def act(
+        self, token: str, step: int, action: str, result: ActionResult, session: Session
+    ) -> None:
         """Write an action, what it did and the page it led to."""
-        self._write(
-            token,
-            "action",
-            session,
-            step=step,
-            action=action,
-            reward=outcome.reward,
-            done=outcome.done,
-            valid=outcome.valid,
-            complaint=outcome.complaint,
-            score=None if outcome.score is None else dict(outcome.score.info),
-        )
+        done = {**asdict(result), "score": result.score and dict(result.score.info)}
+        self._write(token, "action", session, step=step, action=action, **done)
 
     def _write(self, token: str, event: str, session: Session, **values: Any) -> None:
         if self._directory is None:

@@ -1,8 +1,8 @@
-"""Lucene's English analysis: what becomes of a text before it is indexed or searched.
+"""Lucene's English analysis: turns a text into the terms that are indexed and searched.
 
-Words are cut at the default boundaries of Unicode (UAX #29), a possessive 's is dropped, 33 stop
-words are left out, the rest is stemmed. ASCII text, nearly all there is, takes a faster way to the
-same words; `regex`, which knows the boundaries, is imported when the first other text comes.
+Cuts words at the default boundaries of Unicode (UAX #29), drops a possessive 's and 33 stop words,
+and stems the rest. ASCII text, nearly all there is, takes a faster way to the same words; other
+text needs `regex`, which we import on first use.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from functools import cache
 from typing import Any
 
-from .stemmer import stem
+from webshop_server.search.stemmer import stem
 
 _STOP_TEXT = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then "
@@ -57,7 +57,7 @@ def words(text: str) -> list[str]:
 
 
 def term_of(word: str) -> str:
-    """Return the term a word stands for, "" for a stop word or a mere line."""
+    """Return the term of a word, "" for a stop word or underscores."""
     if word.endswith(_POSSESSIVES):
         word = word[:-2]
     return "" if word in _STOP_WORDS or not word.strip("_") else stem(word)
@@ -70,7 +70,7 @@ def _parts(word: str) -> list[str]:
 def _unicode_words(text: str) -> list[str]:
     piece, content = _unicode_patterns()
     found: list[str] = []
-    # A space is a boundary, and most of what is between spaces is ASCII even here.
+    # A space is a boundary, and most words are ASCII even here.
     for part in text.split(" "):
         if part.isascii():
             found += _ASCII_WORD.findall(part)
@@ -81,7 +81,7 @@ def _unicode_words(text: str) -> list[str]:
 
 @cache
 def _unicode_patterns() -> tuple[Any, Any]:
-    """Compile what lies between two boundaries, and what it needs to have to be a word."""
+    """Compile two patterns: a piece between two boundaries, and the content of a word."""
     import regex
 
     pictographs = "".join(

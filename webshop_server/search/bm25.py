@@ -1,4 +1,4 @@
-"""BM25 as Lucene computes it, and the best documents of a query without scoring all of them.
+"""BM25 as Lucene computes it; finds the best documents without scoring all of them.
 
 The score of a document is the sum over the query's terms of w - w / f with the weight
 w = count * idf of the term and the saturation f = 1 + tf / (k1 * (1 - b + b * length / average)).
@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 K1 = np.float32(0.9)
 B = np.float32(0.4)
 
-# Postings after which a floor is worth its cost, and by how many times more it is worth another.
+# Compute a floor after so many postings, and again after so many times more.
 _FIRST_FLOOR = 1_000
 _NEXT_FLOOR = 10
 
-# One in so many scores is looked at to tell which ones may be among the best.
+# We sample one score in this many to find a lower bound of the k-th best.
 _SAMPLED = 16
 
 
@@ -76,7 +76,7 @@ class Postings:
         codes: (P,) index of each one's saturation in `saturations`.
         saturations: (C,) f of every code.
         weight: w of the term.
-        bound: the most that this term adds to a score.
+        bound: the largest part this term can have of a score.
     """
 
     documents: NDArray[np.int32]
@@ -86,7 +86,7 @@ class Postings:
     bound: float
 
     def parts(self, at: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.float32]:
-        """Return what the term adds to the scores of some of its documents."""
+        """Return the term's part of the scores of some of its documents."""
         return self.weight - self.weight / self.saturations.take(self.codes[at])
 
 
@@ -159,15 +159,15 @@ def _floor(
 
 
 def _kth(scores: NDArray[np.float64], k: int) -> float:
-    """Return a hair less than the k-th largest score, 0 when there are fewer.
+    """Return slightly less than the k-th largest score, 0 if there are fewer.
 
-    The hair is wider than what rounding takes away: nothing below can tie with the k-th.
+    The margin exceeds the rounding error, so that no lower score can tie with the k-th.
     """
     if len(scores) < k:
         return 0.0
     rounded = scores.astype(np.float32)
     if len(rounded) > _SAMPLED * k:
-        # The k-th of a part is no larger than that of all; what is below it need not be sorted.
+        # The k-th of a sample is no larger than that of all scores; we drop the scores below it.
         sample = rounded[::_SAMPLED]
         rounded = rounded[rounded >= np.partition(sample, len(sample) - k)[len(sample) - k]]
     at = len(rounded) - k

@@ -1,4 +1,4 @@
-"""The index: which documents have which term, built once and mapped into memory from then on.
+"""The inverted index: built once, then mapped into memory.
 
 Documents are numbered by ascending asin, so that ties fall by number. How often a term occurs in
 a document and how long that is are one code in each posting; there are a few hundred such pairs.
@@ -17,21 +17,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SearchError
-from ..mapped import open_array, read_header, save_array, write_header
-from . import bm25
-from .analysis import analyse, term_of, words
+from webshop_server.data.mapped import open_array, read_header, save_array, write_header
+from webshop_server.errors import SearchError
+from webshop_server.search import bm25
+from webshop_server.search.analysis import analyse, term_of, words
 
 _FORMAT = 2
 _HEADER = "search.json"
 
-# Documents whose words are counted at a time: enough for numpy, little for the memory.
+# Number of documents whose words we count at once: enough for numpy, little memory.
 _BATCH = 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Arrays:
-    """What is on disk, a file each: N documents, V terms, P postings, C pairs.
+    """The arrays of an index, one file each: N documents, V terms, P postings, C pairs.
 
     Attributes:
         asins: (N,) UTF-8, ascending.
@@ -61,7 +61,7 @@ class SearchIndex:
         self._arrays = arrays
         self._counted = counted  # documents with at least one term: N of the idf
         self._directory = directory
-        # Single items come faster out of a buffer than out of an array.
+        # Reading single items from a buffer is faster than from an array.
         self._letters = arrays.letters.data
         self._term_ends = arrays.term_ends.data
 
@@ -69,8 +69,8 @@ class SearchIndex:
     def build(cls, asins: Sequence[str], documents: Iterable[str]) -> SearchIndex:
         """Index one document per asin, in the same order.
 
-        Documents are taken one by one; what is kept is about 30 bytes per distinct term of each
-        until they are sorted, and 6 afterwards.
+        Reads the documents one by one; keeps about 30 bytes per distinct term of each until they
+        are sorted, and 6 afterwards.
 
         Raises:
             SearchError: no documents or none with a word, an asin twice, or not one document each.
@@ -86,7 +86,7 @@ class SearchIndex:
         return cls(*_invert(names, numbers, documents))
 
     def save(self, directory: str | Path) -> None:
-        """Write the index into a directory, which is made if need be."""
+        """Write the index into a directory; make it if it is missing."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         checksums = {
@@ -127,7 +127,7 @@ class SearchIndex:
         return SearchIndex, (self._arrays, self._counted)
 
     def search(self, query: str, k: int = 50) -> list[str]:
-        """Return the asins of the best k documents, best first; fewer when fewer match."""
+        """Return the asins of the best k documents, best first; fewer if fewer match."""
         return [asin for asin, _ in self.search_scored(query, k)]
 
     def search_scored(self, query: str, k: int = 50) -> list[tuple[str, float]]:
@@ -179,7 +179,7 @@ def _path(directory: Path, name: str) -> Path:
 
 
 class _Vocabulary(dict[str, int]):
-    """Word -> number of its term in order of appearance, -1 for none; learnt when asked."""
+    """Word -> number of its term in order of appearance, -1 for none; filled on lookup."""
 
     def __init__(self) -> None:
         self.terms: dict[str, int] = {}

@@ -10,38 +10,14 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-_STEP_2 = {
-    "ational": "ate",
-    "tional": "tion",
-    "enci": "ence",
-    "anci": "ance",
-    "izer": "ize",
-    "bli": "ble",
-    "alli": "al",
-    "entli": "ent",
-    "eli": "e",
-    "ousli": "ous",
-    "ization": "ize",
-    "ation": "ate",
-    "ator": "ate",
-    "alism": "al",
-    "iveness": "ive",
-    "fulness": "ful",
-    "ousness": "ous",
-    "aliti": "al",
-    "iviti": "ive",
-    "biliti": "ble",
-    "logi": "log",
-}
-_STEP_3 = {
-    "icate": "ic",
-    "ative": "",
-    "alize": "al",
-    "iciti": "ic",
-    "ical": "ic",
-    "ful": "",
-    "ness": "",
-}
+_STEP_2_TEXT = """
+ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous
+ization:ize ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive
+biliti:ble logi:log
+"""
+_STEP_2 = dict(pair.split(":") for pair in _STEP_2_TEXT.split())
+_STEP_3_TEXT = "icate:ic ative: alize:al iciti:ic ical:ic ful: ness:"
+_STEP_3 = dict(pair.split(":") for pair in _STEP_3_TEXT.split())
 _STEP_4_TEXT = "al ance ence er ic able ible ant ement ment ent ion ou ism ate iti ous ive ize"
 _STEP_4 = tuple(_STEP_4_TEXT.split())
 _STEP_1B = {"at": "ate", "bl": "ble", "iz": "ize"}
@@ -120,5 +96,5 @@ def _doubled(word: str) -> bool:
 
 
 def _short(word: str) -> bool:
-    """Tell whether a word ends like -wil, -hop: Porter's *o."""
+    """Return whether a word ends like -wil, -hop: Porter's *o."""
     return _shape(word)[-3:] == "cvc" and word[-1] not in "wxy"

@@ -88,6 +88,8 @@ def test_further_data_are_measured_as_json(proxmo):
 def test_an_environment_that_cannot_be_measured_is_one_line(proxmo):
     done = proxmo("bench", "env", "--env", "CartPole-v1")
     assert done.code == 2 and "known: ALFWorld-v0" in done.err
+    done = proxmo("bench", "env", "--original", "python")
+    assert done.code == 2 and "--original needs --data DIR" in done.err
 
 
 def test_the_load_table_says_what_the_shoppers_met(proxmo):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium
@@ -11,8 +12,9 @@ import pytest
 from proxmo.errors import UnknownNameError, UsageError
 from proxmo_cli.bench.alfworld import beside
 from proxmo_cli.bench.env import measure, sizes
-from proxmo_envs.alfworld.generator import DIFFICULTIES
+from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
 from proxmo_envs.errors import ProxmoEnvError
+from tests.proxmo_envs.alfworld.small import write_game
 
 TINY = {"data": "generated", "difficulty": "tiny"}
 # Stands in for the two packages of the original: our engine, as `original.py` sees theirs.
@@ -56,6 +58,14 @@ def original(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch) 
     return file
 
 
+def two_games(root: Path) -> Path:
+    """Write an official data directory."""
+    for number in range(2):
+        task_id = f"train/pick_and_place_simple-{number}/trial"
+        write_game(root, replace(generate("train", number), task_id=task_id))
+    return root
+
+
 def test_speed_and_memory_are_measured_over_the_games_asked_for() -> None:
     speed = measure("ALFWorld-v0", "tiny", TINY, steps=300, games=50)
     assert speed.size == "tiny" and speed.games == 50
@@ -80,7 +90,7 @@ def test_rooms_of_every_difficulty_are_packed_smallest_first(tmp_path: Path) -> 
 def test_the_original_plays_the_same_tasks_and_its_answers_are_compared(
     original: Path, tmp_path: Path
 ) -> None:
-    both = beside(tmp_path / "tasks", sys.executable, 2)
+    both = beside(two_games(tmp_path / "data"), sys.executable, 2)
     assert both.tasks == 2 and both.steps == 80
     assert min(both.ours_steps, both.original_steps, both.ours_resets, both.original_resets) > 0
     assert both.original_bytes > 10_000_000
@@ -89,7 +99,7 @@ def test_the_original_plays_the_same_tasks_and_its_answers_are_compared(
 def test_an_original_that_answers_otherwise_is_an_error(original: Path, tmp_path: Path) -> None:
     original.write_text(FAKE.replace("REPLACED", " + '?'"))
     with pytest.raises(ProxmoEnvError, match="compare.py shows where"):
-        beside(tmp_path / "tasks", sys.executable, 1)
+        beside(two_games(tmp_path / "data"), sys.executable, 1)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,7 @@ def test_an_interpreter_without_the_original_is_one_clear_error(
     tmp_path: Path, python: str, complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):
-        beside(tmp_path, python, 1)
+        beside(two_games(tmp_path), python, 1)
 
 
 def test_the_bundled_catalogues_are_measured_by_name(tmp_path: Path) -> None:

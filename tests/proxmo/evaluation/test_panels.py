@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import lzma
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from proxmo.evaluation.panels import Panel, make_panel, named_panels, open_panel
 from proxmo_envs import InvalidOptionError
 from proxmo_envs.alfworld import sources
 from tests.fakes import COUNTER
+from tests.proxmo_envs.alfworld.reference import pack_rows, read_rows
 
 TINY = EnvConfig(data="generated", kwargs={"difficulty": "tiny"})
 
@@ -107,24 +107,22 @@ def test_the_order_of_a_directory_changes_nothing(
     [("alfworld-valid-seen", 140), ("alfworld-valid-unseen", 134), ("alfworld-both", 274)],
 )
 def test_the_official_panels_are_those_of_the_published_data(
-    name: str, size: int, shared: Path, caplog: pytest.LogCaptureFixture
+    name: str, size: int, official_games: Path, caplog: pytest.LogCaptureFixture
 ):
-    panel = open_panel(name, str(shared / "alfworld" / "official_games.jsonl.xz"))
+    panel = open_panel(name, str(official_games))
     assert (len(panel.tasks), panel.hash) == (size, named_panels()[name][1].hash)
     assert not caplog.records
 
 
 def official(path: Path, change: Callable[[list[dict[str, str]]], None], shared: Path) -> str:
     """The 134 games of valid_unseen, with a change."""
-    with lzma.open(shared / "alfworld" / "official_games.jsonl.xz", "rt") as file:
-        rows = [row for row in map(json.loads, file) if row["split"] == "valid_unseen"]
+    rows = read_rows(shared, ["valid_unseen"])
     change(rows)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return str(path)
+    return str(pack_rows(rows, path))
 
 
 def test_a_game_that_is_missing_is_an_error_and_not_a_smaller_panel(tmp_path: Path, shared: Path):
-    data = official(tmp_path / "games.jsonl", lambda rows: rows.pop(7), shared)
+    data = official(tmp_path / "games.packed", lambda rows: rows.pop(7), shared)
     with pytest.raises(DataError, match="has 134 tasks, but the data holds 133 of them"):
         open_panel("alfworld-valid-unseen", data)
 
@@ -136,7 +134,7 @@ def test_games_that_are_not_as_published_are_said(
         rows[7]["task"] += " please"
 
     with caplog.at_level(logging.WARNING):
-        panel = open_panel("alfworld-valid-unseen", official(tmp_path / "g.jsonl", change, shared))
+        panel = open_panel("alfworld-valid-unseen", official(tmp_path / "g.packed", change, shared))
     assert panel.hash != named_panels()["alfworld-valid-unseen"][1].hash
     assert "are not those of the published data" in caplog.text
 
@@ -188,8 +186,8 @@ def test_a_file_holds_the_panel_as_it_was_made(tmp_path: Path):
     assert open_panel(str(tmp_path / "p.toml")) == panel
 
 
-def test_a_path_of_data_stays_out_of_the_file(tmp_path: Path, shared: Path):
-    data = official(tmp_path / "games.jsonl", lambda rows: None, shared)
+def test_a_path_of_data_stays_out_of_the_file(tmp_path: Path, official_games: Path):
+    data = str(official_games)
     panel = make_panel(EnvConfig(data=data), ["valid_unseen"], episodes=3)
     write_panel(panel, tmp_path / "p.toml")
     assert data not in (tmp_path / "p.toml").read_text()
@@ -197,13 +195,12 @@ def test_a_path_of_data_stays_out_of_the_file(tmp_path: Path, shared: Path):
 
 
 def test_a_panel_of_generated_games_is_played_where_official_data_is_the_default(
-    tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, official_games: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.delenv("ALFWORLD_DATA", raising=False)
     panel = make_panel(EnvConfig(), ["valid_unseen"], episodes=3, name="p")
     write_panel(panel, tmp_path / "p.toml")
-    data = official(tmp_path / "games.jsonl", lambda rows: None, shared)
-    monkeypatch.setenv("ALFWORLD_DATA", data)
+    monkeypatch.setenv("ALFWORLD_DATA", str(official_games))
     assert open_panel(str(tmp_path / "p.toml")) == panel
 
 

@@ -151,10 +151,11 @@ def test_the_expert_wins_where_chance_does_not_always():
     assert expert.success_rate == 1.0 > chance.success_rate
 
 
-def test_all_official_games_of_known_rooms_take_the_expert_less_than_five_seconds(shared: Path):
-    data = str(shared / "alfworld" / "official_games.jsonl.xz")
+def test_all_official_games_of_known_rooms_take_the_expert_less_than_five_seconds(
+    official_games: Path,
+):
     begun = time.process_time()
-    result = evaluate_policy("expert", panel=open_panel("alfworld-valid-seen", data))
+    result = evaluate_policy("expert", panel=open_panel("alfworld-valid-seen", str(official_games)))
     # Of this process, so that a busy machine does not fail it; unpacking the data is included.
     assert time.process_time() - begun < 5
     assert (result.episodes, result.wins, result.complete) == (140, 140, True)

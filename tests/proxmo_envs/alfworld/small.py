@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from proxmo_envs.alfworld.games import GAME_FILE, Game, Goal, Item, Receptacle
+from proxmo_envs.alfworld.games import GAME_FILE, Game, HouseholdGoal, Item, Receptacle
 
 PICKUPABLE = "pickupable"
 FOOD = frozenset({PICKUPABLE, "cleanable", "heatable", "coolable", "sliceable"})
@@ -22,7 +22,7 @@ def _fits(furniture: str, things: str) -> set[tuple[str, str]]:
 KITCHEN = Game(
     task_id="own/kitchen/1",
     task="put a mug in cabinet.",
-    goal=Goal("pick_and_place_simple", "mug", "cabinet"),
+    goal=HouseholdGoal("pick_and_place_simple", "mug", "cabinet"),
     start_location=FLOOR,
     receptacles=(
         Receptacle("cabinet_bar_1", "cabinet", CORNER, openable=True),
@@ -87,7 +87,7 @@ def problem_text(game: Game) -> str:
     )
 
 
-def _goal_text(goal: Goal) -> str:
+def _goal_text(goal: HouseholdGoal) -> str:
     thing = f"(objectType ?o {goal.item_kind.title()}Type)"
     if goal.lamp_kind is not None:
         return (

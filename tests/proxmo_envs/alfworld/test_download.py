@@ -1,4 +1,4 @@
-"""Fetching an archive: resumed, checked, unpacked safely; from a server on this machine."""
+"""Downloading an archive from a server on this machine, and packing it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from proxmo_envs.alfworld.download import LOCK_FILE, fetch, unpacked
-from proxmo_envs.alfworld.games import GAME_FILE
-from proxmo_envs.alfworld.sources import open_source, pack
+from proxmo_envs.alfworld.download import LOCK_FILE, fetch
+from proxmo_envs.alfworld.official import pack
+from proxmo_envs.alfworld.sources import open_source
 from proxmo_envs.errors import DataNotFoundError, GameFileError, InvalidOptionError, ProxmoEnvError
 from tests.proxmo_envs.alfworld.small import data_directory
 
@@ -122,17 +122,13 @@ def test_a_download_that_keeps_breaking_off_keeps_what_it_has_for_the_next_try(
     assert server.asked[-1] == "bytes=30-"
 
 
-def test_a_part_that_is_complete_already_is_taken_as_it_is(
-    server: ArchiveServer, tmp_path: Path
+@pytest.mark.parametrize(("more", "requests"), [(b"", 1), (b"?", 2)])
+def test_a_complete_part_is_kept_and_one_that_is_too_long_is_fetched_again(
+    server: ArchiveServer, tmp_path: Path, more: bytes, requests: int
 ) -> None:
-    (tmp_path / "games.zip.part").write_bytes(server.content)
+    (tmp_path / "games.zip.part").write_bytes(server.content + more)
     assert fetch(url_of(server), tmp_path).read_bytes() == server.content
-    assert len(server.asked) == 1
-
-
-def test_a_part_that_is_too_long_is_thrown_away(server: ArchiveServer, tmp_path: Path) -> None:
-    (tmp_path / "games.zip.part").write_bytes(server.content + b"?")
-    assert fetch(url_of(server), tmp_path).read_bytes() == server.content
+    assert len(server.asked) == requests
 
 
 def test_another_archive_at_the_same_address_is_refused(
@@ -140,13 +136,13 @@ def test_another_archive_at_the_same_address_is_refused(
 ) -> None:
     fetch(url_of(server), tmp_path).unlink()
     server.content = b"something else"
-    with pytest.raises(GameFileError, match=f"expected was .*{LOCK_FILE}"):
+    with pytest.raises(GameFileError, match=f"expected an archive.*{LOCK_FILE}"):
         fetch(url_of(server), tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [LOCK_FILE]
 
 
 def test_a_checksum_that_is_given_must_hold(server: ArchiveServer, tmp_path: Path) -> None:
-    with pytest.raises(GameFileError, match="expected was 0000"):
+    with pytest.raises(GameFileError, match="expected an archive with the SHA-256 0000"):
         fetch(url_of(server), tmp_path, sha256="0" * 64)
     right = hashlib.sha256(server.content).hexdigest().upper()
     archive = fetch(url_of(server), tmp_path, sha256=right)
@@ -201,40 +197,39 @@ def test_what_is_wrong_in_an_archive_is_said_of_the_archive(tmp_path: Path) -> N
             pack(archive, tmp_path / "games.packed")
 
 
-@pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "..\\out", "C:\\out", "link"])
-def test_nothing_is_unpacked_outside_the_folder(tmp_path: Path, name: str) -> None:
+def test_packing_an_archive_writes_only_the_packed_file(tmp_path: Path) -> None:
     archive = tmp_path / "folder" / "games.zip"
     archive.parent.mkdir()
+    data = data_directory(tmp_path / "data")
     with zipfile.ZipFile(archive, "w") as content:
-        content.writestr(f"train/a/b/{GAME_FILE}", "{}")
-        member = zipfile.ZipInfo(name)
-        if name == "link":
-            member.external_attr = 0o120777 << 16
-        content.writestr(member, "/etc/passwd")
-    with pytest.raises(GameFileError, match="nothing was unpacked"), unpacked(archive):
-        pass
-    assert list(tmp_path.rglob("*")) == [archive.parent, archive]
+        for path in sorted(data.rglob("*")):
+            content.write(path, path.relative_to(data))
+        for name in ("../out", "/out", "a/../../out", "..\\out", "C:\\out"):
+            content.writestr(name, "/etc/passwd")
+    before = set(tmp_path.rglob("*"))
+    pack(archive, tmp_path / "games.packed")
+    assert set(tmp_path.rglob("*")) - before == {tmp_path / "games.packed"}
 
 
 def test_a_damaged_archive_is_one_clear_error(tmp_path: Path) -> None:
     whole = archive_of(data_directory(tmp_path / "data"))
     squeezed = io.BytesIO()
     with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as content:
-        content.writestr("train/a/b/game.tw-pddl", "abc" * 9_000)
+        content.writestr("train/pick_and_place_simple-a/b/game.tw-pddl", "abc" * 9_000)
     deflated = squeezed.getvalue()
-    entry = deflated.find(b"PK\x01\x02")
+    data, entry = deflated.find(b"tw-pddl") + 7, deflated.find(b"PK\x01\x02")
     for broken in (
         b"",
         b"no zip",
         whole[:-40],
         whole.replace(b"pddl_problem", b"pddl_broblem"),
-        deflated[:55] + b"\xff\xff\xff\xff" + deflated[59:],
+        deflated[:data] + b"\xff\xff\xff\xff" + deflated[data + 4 :],
         # A password, and a method of compression that nobody knows.
         deflated[: entry + 8] + b"\x01" + deflated[entry + 9 :],
         deflated[: entry + 10] + b"\x63" + deflated[entry + 11 :],
     ):
         archive = tmp_path / "games.zip"
         archive.write_bytes(broken)
-        with pytest.raises(GameFileError, match="not a zip archive that"), unpacked(archive):
-            pass
-    assert not list(tmp_path.glob("unpacked-*"))
+        with pytest.raises(GameFileError, match="download a damaged archive again"):
+            pack(archive, tmp_path / "games.packed")
+    assert not (tmp_path / "games.packed").exists()

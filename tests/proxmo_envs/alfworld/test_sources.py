@@ -1,11 +1,8 @@
-"""`data=`: directories, JSON lines, packed files, single files and generated games."""
+"""`data=`: directories, packed files, single files and generated games."""
 
 from __future__ import annotations
 
 import copy
-import gzip
-import json
-import lzma
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,9 +12,9 @@ import pytest
 import proxmo_envs
 from proxmo_envs.alfworld.games import GAME_FILE, content_hash
 from proxmo_envs.alfworld.generator import SPLIT_SIZES, generate
-from proxmo_envs.alfworld.official import OfficialDirectory
+from proxmo_envs.alfworld.official import SPLITS, OfficialDirectory, pack
 from proxmo_envs.alfworld.packed import MAGIC
-from proxmo_envs.alfworld.sources import DATA_VARIABLE, load_game_file, open_source, pack
+from proxmo_envs.alfworld.sources import DATA_VARIABLE, load_game_file, open_source
 from proxmo_envs.errors import (
     DataNotFoundError,
     GameFileError,
@@ -25,6 +22,7 @@ from proxmo_envs.errors import (
     ProxmoEnvError,
     UnknownTaskError,
 )
+from tests.proxmo_envs.alfworld.reference import pack_rows, read_rows
 from tests.proxmo_envs.alfworld.small import (
     data_directory,
     game_file_text,
@@ -43,37 +41,14 @@ def no_data_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
 
 
-def json_lines(path: Path) -> Path:
-    """Write the playable games of `data_directory` as JSON lines."""
-    rows = [
-        {
-            "id": task_id,
-            "split": task_id.partition("/")[0],
-            "task": kitchen().task,
-            "pddl_problem": problem_text(kitchen()),
-        }
-        for task_id in (SECOND, FIRST, SEEN)
-    ]
-    content = "".join(json.dumps(row) + "\n" for row in rows).encode()
-    if path.suffix == ".xz":
-        content = lzma.compress(content)
-    if path.suffix == ".gz":
-        content = gzip.compress(content)
-    path.write_bytes(content)
-    return path
-
-
-@pytest.fixture(params=["directory", "parent", "jsonl", "jsonl.gz", "jsonl.xz", "packed"])
+@pytest.fixture(params=["directory", "parent", "packed"])
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The same three playable games in every form `data=` takes."""
-    form = request.param
-    if form.startswith("jsonl"):
-        return json_lines(tmp_path / f"games.{form}")
+    """The same three playable games in every form that holds a data set."""
     root = data_directory(tmp_path / "data" / "json_2.1.1")
-    if form == "packed":
-        pack(root, tmp_path / "games.packed", ["train", "valid_seen"])
+    if request.param == "packed":
+        pack(root, tmp_path / "games.packed")
         return tmp_path / "games.packed"
-    return root if form == "directory" else root.parent
+    return root if request.param == "directory" else root.parent
 
 
 def test_every_form_lists_the_playable_games_in_the_order_of_their_ids(data: Path) -> None:
@@ -234,57 +209,16 @@ def test_a_game_file_that_is_not_there_is_one_clear_error(path: str) -> None:
         load_game_file(path, open_source("generated"))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "complaint"),
-    [
-        ("games.jsonl", b"not JSON\n", "line 1 is not JSON"),
-        ("games.jsonl", b"[]\n", "line 1: a JSON object with the texts id"),
-        ("games.jsonl", b'{"id": "a/b", "split": "c", "task": "", "pddl_problem": ""}', "begin"),
-        (
-            "games.jsonl",
-            b'{"id": "train/b", "split": "train", "task": "", "pddl_problem": ""}',
-            "init",
-        ),
-        (
-            "games.jsonl",
-            b'{"id": "train/b", "split": "train", "task": "", "pddl_problem": ""}',
-            "games.jsonl: train/b: not an ALFWorld problem",
-        ),
-        (
-            "games.jsonl",
-            b'{"id": "train/b", "split": "train", "task": "\\ud800", "pddl_problem": ""}',
-            "not text: surrogates not allowed",
-        ),
-        ("games.jsonl", b"[" * 100_000, "line 1 is not JSON"),
-        ("games.jsonl", b"", "no game is in it"),
-        ("games.jsonl.xz", b"not xz", "cannot be read to its end"),
-        ("games.jsonl.gz", b"not gzip", "cannot be read to its end"),
-        ("game.tw-pddl", b"\x00\xff", "not a game file"),
-    ],
-)
-def test_a_broken_data_file_is_one_clear_error(
-    tmp_path: Path, name: str, content: bytes, complaint: str
-) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(GameFileError, match=complaint):
-        open_source(path).ids("train")
-
-
-def test_json_lines_may_have_empty_lines_but_no_game_twice(tmp_path: Path) -> None:
-    path = json_lines(tmp_path / "games.jsonl")
-    whole = path.read_bytes()
-    path.write_bytes(whole.replace(b"\n", b"\n\n"))
-    assert open_source(path).ids("train") == (FIRST, SECOND)
-    path.write_bytes(whole * 2)
-    with pytest.raises(GameFileError, match="trial_2' is in it twice"):
-        open_source(path).ids("train")
+def test_a_file_of_no_known_form_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "games").write_bytes(b"\x00\xff")
+    with pytest.raises(GameFileError, match="not a game file"):
+        open_source(tmp_path / "games")
 
 
 @pytest.mark.parametrize("kept", [30, 300, -5])
 def test_a_truncated_packed_file_is_one_clear_error(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "games.packed"
-    pack(data_directory(tmp_path / "data"), path, ["train", "valid_seen"])
+    pack(data_directory(tmp_path / "data"), path)
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(GameFileError, match="proxmo data alfworld --from DATA --out FILE"):
         open_source(path).ids("valid_seen")
@@ -320,12 +254,10 @@ def test_a_game_file_that_breaks_later_is_one_clear_error(tmp_path: Path) -> Non
         source.game(FIRST)
 
 
-@pytest.mark.parametrize("data", ["generated", "file"])
-def test_only_data_sets_are_packed(tmp_path: Path, data: str) -> None:
-    if data == "file":
-        data = str(write_game(tmp_path, kitchen(task_id=SEEN)))
-    with pytest.raises(InvalidOptionError, match="a data set is packed"):
-        pack(data, tmp_path / "games.packed")
+def test_only_data_directories_and_archives_are_packed(tmp_path: Path) -> None:
+    game = write_game(tmp_path, kitchen(task_id=SEEN))
+    with pytest.raises(GameFileError, match="neither an official data directory nor"):
+        pack(game, tmp_path / "games.packed")
 
 
 def test_a_data_set_without_a_playable_game_is_refused_with_the_reasons(tmp_path: Path) -> None:
@@ -339,7 +271,7 @@ def test_packing_tells_what_was_packed_and_what_was_left_out(tmp_path: Path) -> 
     data = data_directory(tmp_path / "data")
     content = game_file_text(kitchen()).replace("(:goal", "(:aim")
     (data / SECOND / GAME_FILE).write_text(content)
-    listings = pack(data, tmp_path / "games.packed", ["train", "valid_seen"])
+    listings = pack(data, tmp_path / "games.packed")
     assert listings["train"].ids == (FIRST,) and listings["valid_seen"].ids == (SEEN,)
     assert dict(listings["train"].left_out)["unreadable game file"] == 1
     assert dict(listings["train"].left_out)["marked unsolvable"] == 1
@@ -350,19 +282,15 @@ def test_packing_tells_what_was_packed_and_what_was_left_out(tmp_path: Path) -> 
 def test_the_official_games_are_counted_and_packed_as_published(
     shared: Path, tmp_path: Path
 ) -> None:
-    """The counts are those of the paper; they also stand in facts/alfworld.md, section 1."""
-    source = open_source(shared / "alfworld" / "official_games.jsonl.xz")
-    path = tmp_path / "games.packed"
-    listings = pack(shared / "alfworld" / "official_games.jsonl.xz", path)
-    counts = {split: len(listing.ids) for split, listing in listings.items()}
-    assert counts == {"train": 3553, "valid_seen": 140, "valid_unseen": 134}
+    """The paper publishes these counts."""
+    path = pack_rows(read_rows(shared, SPLITS), tmp_path / "games.packed")
     assert path.stat().st_size < 4_000_000
     start = time.process_time()
-    read = open_source(path)
-    for split in counts:
-        assert read.ids(split) == source.ids(split)
+    source = open_source(path)
+    counts = {split: len(source.ids(split)) for split in SPLITS}
     assert time.process_time() - start < 1.0
-    types = Counter(read.game(i).goal.task_type for split in counts for i in read.ids(split))
+    assert counts == {"train": 3553, "valid_seen": 140, "valid_unseen": 134}
+    types = Counter(source.game(i).goal.task_type for split in SPLITS for i in source.ids(split))
     assert types == {
         "pick_and_place_simple": 849,
         "look_at_obj_in_light": 339,
@@ -373,11 +301,13 @@ def test_the_official_games_are_counted_and_packed_as_published(
     }
 
 
-def test_real_game_folders_and_json_lines_are_the_same_games(shared: Path) -> None:
+def test_real_game_folders_and_the_packed_file_hold_the_same_games(
+    shared: Path, official_games: Path
+) -> None:
     folders = open_source(shared / "alfworld" / "games")
-    lines = open_source(shared / "alfworld" / "official_games.jsonl.xz")
+    packed = open_source(official_games)
     ids = folders.ids("valid_unseen")
-    assert set(ids) < set(lines.ids("valid_unseen")) and len(ids) == 12
+    assert set(ids) < set(packed.ids("valid_unseen")) and len(ids) == 12
     for task_id in ids:
-        assert folders.content_hash(task_id) == lines.content_hash(task_id)
-        assert folders.game(task_id) == lines.game(task_id)
+        assert folders.content_hash(task_id) == packed.content_hash(task_id)
+        assert folders.game(task_id) == packed.game(task_id)

@@ -18,6 +18,7 @@ from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.generator import generate
 from proxmo_envs.alfworld.planner import plan
 from proxmo_envs.alfworld.sources import open_source
+from tests.proxmo_envs.alfworld.reference import pack_rows, read_rows
 
 MEASURES = ("furniture", "doors", "things", "places shared", "cool things", "holders", "plan")
 # Farthest a generated mean may lie from the official one: a share of it, and in its own unit.
@@ -109,9 +110,9 @@ def test_generated_rooms_are_like_official_ones_within_the_stated_bounds(reposit
 
 @pytest.mark.slow
 def test_the_official_numbers_in_the_docs_are_those_of_the_data(
-    repository: Path, shared: Path
+    repository: Path, shared: Path, tmp_path: Path
 ) -> None:
-    data = shared / "alfworld" / "official_games.jsonl.xz"
+    data = pack_rows(read_rows(shared, ["train"]), tmp_path / "games.packed")
     assert_as_printed(measure(official(str(data))), table(repository)["official"])
 
 

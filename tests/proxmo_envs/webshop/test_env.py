@@ -30,7 +30,9 @@ from proxmo_envs.errors import (
 )
 from proxmo_envs.webshop.env import WebShopEnv
 from tests.webshop_server.rows import row, wish, write
-from webshop_server import bundled, shop
+from webshop_server import shop
+from webshop_server.data import bundled
+from webshop_server.packing import pack
 
 SMALL = {"difficulty": "small"}
 INFO = {
@@ -163,7 +165,7 @@ def test_sampled_actions_are_valid_and_lead_into_the_shop() -> None:
 
 
 def test_a_packed_catalogue_is_played_like_the_one_it_was_made_from(tmp_path: Path) -> None:
-    bundled.catalogue("small").pack(tmp_path / "packed")
+    pack(bundled.catalogue("small").entries, tmp_path / "packed")
     envs = [make(), gymnasium.make("WebShop-v0", data=tmp_path / "packed")]
     rngs = [np.random.default_rng(1) for _ in envs]
     played = [[shop_until(env, rng) for _ in range(3)] for env, rng in zip(envs, rngs, strict=True)]

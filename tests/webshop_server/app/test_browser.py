@@ -13,7 +13,7 @@ import pytest
 
 from proxmo_envs.webshop.expert import ShopExpert
 from tests.webshop_server.app.serving import served
-from tests.webshop_server.app.test_pages import ATTACK, attacked
+from tests.webshop_server.app.test_pages import attacked
 from webshop_server.session import Session
 from webshop_server.shop import Shop
 
@@ -84,6 +84,9 @@ def test_a_person_shops_to_a_score_of_1_with_the_keyboard(driver, tmp_path, size
     driver.set_window_size(*size)
     with served(shop, tmp_path) as (address, _):
         driver.get(address)
+        # Products have a drawing in place of a photograph.
+        picture = one(driver, ".tasks svg")
+        assert picture.size["width"] > 100 and picture.size["height"] > 50
         enter(driver, "#goal_index", str(goal))
         assert shop.goals[goal].instruction in one(driver, "#instruction-text").text
         # The expert reads the same episode as text and says what to press.
@@ -103,38 +106,6 @@ def test_a_person_shops_to_a_score_of_1_with_the_keyboard(driver, tmp_path, size
             assert wide <= max(size[0], driver.execute_script("return innerWidth"))
         assert one(driver, "#reward pre").text == "1.0"
         quiet(driver)
-
-
-def test_no_text_of_a_product_or_query_becomes_a_script(driver, tmp_path):
-    with served(attacked(), tmp_path) as (address, _):
-        driver.get(address)
-
-        def untouched() -> None:
-            assert driver.title != "owned"
-            count = "return document.querySelectorAll('script, img, b').length"
-            assert driver.execute_script(count) == 0
-            quiet(driver)
-
-        enter(driver, ".hero button")
-        untouched()
-        search(driver, f"lamp {ATTACK}")
-        assert ATTACK in one(driver, ".product-title").text
-        untouched()
-        enter(driver, ".product-link")
-        untouched()
-        enter(driver, ".option")
-        assert one(driver, '.option[aria-pressed="true"]').text.strip("✓ ").startswith("<script>")
-        for tab in ("description", "features", "attributes"):
-            press(driver, f"click[{tab}]")
-            assert ATTACK in one(driver, "article").text
-            untouched()
-            press(driver, "click[< prev]")
-        press(driver, "click[buy now]")
-        assert ATTACK in one(driver, ".bought").text
-        untouched()
-        driver.get(f"{address}/shop/<script>x")
-        assert "<script>x" in one(driver, "[role=alert]").text
-        assert driver.title.startswith("404")
 
 
 def test_a_script_that_got_into_a_page_would_still_not_run(driver, tmp_path):
@@ -163,12 +134,3 @@ def test_going_back_in_the_browser_leads_to_other_products(driver, tmp_path):
             press(driver, "click[< prev]")
         enter(driver, "li:nth-child(2) .product-link")
         assert one(driver, "h2").text == titles[1]
-
-
-def test_products_have_a_drawing_where_others_have_a_photograph(driver, tmp_path):
-    with served(Shop.open(difficulty="small"), tmp_path) as (address, _):
-        driver.set_window_size(*DESK)
-        driver.get(address)
-        picture = one(driver, ".tasks svg")
-        assert picture.size["width"] > 100 and picture.size["height"] > 50
-        quiet(driver)

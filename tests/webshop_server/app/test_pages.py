@@ -15,8 +15,10 @@ from flask.testing import FlaskClient
 from tests.webshop_server.small import LAMP, LAMP_GOAL, shop
 from webshop_server.app.pages import _hue
 from webshop_server.app.site import create_app
-from webshop_server.catalogue import Catalogue, Entry, Wish
-from webshop_server.goals import Goals
+from webshop_server.data.catalogue import Catalogue
+from webshop_server.data.products import Entry, Wish
+from webshop_server.packing import search_index
+from webshop_server.rules.goals import Goals
 from webshop_server.shop import Shop
 
 ATTACK = "<script>document.title='owned'</script><img src=x onerror=alert(1)>\"'><b>"
@@ -214,7 +216,7 @@ def attacked() -> Shop:
     wish = Wish(f"Find {ATTACK}", (ATTACK,))
     stock = Catalogue([Entry(product, synthetic=wish)])
     goals = Goals.build(stock, "synthetic", "clean")
-    return Shop(stock, goals, stock.search_index(), "clean", show_attributes=True)
+    return Shop(stock, goals, search_index(stock), "clean", show_attributes=True)
 
 
 def test_texts_of_products_instructions_and_queries_are_never_markup(open_shop):

@@ -88,17 +88,16 @@ def test_a_saved_index_opens_with_the_same_answers(index, tmp_path):
         assert opened.search_scored(query) == index.search_scored(query)
 
 
-def test_an_opened_index_is_pickled_by_its_path(index, tmp_path, monkeypatch):
+def test_an_index_in_memory_is_pickled_whole_and_an_opened_one_by_its_path(
+    index, tmp_path, monkeypatch
+):
+    assert pickle.loads(pickle.dumps(index)).search("red shoe") == index.search("red shoe")
     index.save(tmp_path / "shop")
     monkeypatch.chdir(tmp_path)
     packed = pickle.dumps(SearchIndex.open("shop"))
     assert len(packed) < 500
     monkeypatch.chdir("/")
     assert pickle.loads(packed).search("red shoe") == index.search("red shoe")
-
-
-def test_an_index_in_memory_is_pickled_whole(index):
-    assert pickle.loads(pickle.dumps(index)).search("red shoe") == index.search("red shoe")
 
 
 def test_a_forked_child_searches_the_index_of_its_parent(index, tmp_path):

@@ -1,0 +1,85 @@
+"""Measurements: resumed, shared between processes, refused where settings differ."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from proxmo.config import EnvConfig
+from proxmo.errors import DataError, UsageError
+from proxmo.evaluation.credit_quality import Settings, compare, measure
+from proxmo.evaluation.credit_quality.measurement import task_noise
+
+SMALL = Settings(
+    EnvConfig(id="ALFWorld-v0", data="generated", max_steps=8, kwargs={"difficulty": "tiny"}),
+    tasks=3,
+    group_size=2,
+    noise=0.3,
+    continuations=2,
+)
+
+
+def test_a_measurement_goes_on_where_it_stopped(tmp_path: Path):
+    whole = measure(SMALL, tmp_path)
+    (tmp_path / "task-0001.json").unlink()
+    kept = (tmp_path / "task-0000.json").stat().st_mtime_ns
+    seen: list[tuple[int, int]] = []
+    again = measure(SMALL, tmp_path, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(2, 3), (3, 3)]
+    assert (tmp_path / "task-0000.json").stat().st_mtime_ns == kept
+    for one, other in zip(whole, again, strict=True):
+        assert one.action == other.action
+        np.testing.assert_array_equal(one.value, other.value)
+
+
+@pytest.mark.slow
+def test_two_processes_measure_what_one_does(tmp_path: Path):
+    one = measure(SMALL, tmp_path / "one")
+    two = measure(SMALL, tmp_path / "two", workers=2)
+    for mine, theirs in zip(one, two, strict=True):
+        np.testing.assert_array_equal(mine.value, theirs.value)
+
+
+def test_the_shop_is_measured_too(tmp_path: Path):
+    env = EnvConfig(id="WebShop-v0", data="bundled", max_steps=6, kwargs={"difficulty": "tiny"})
+    truths = measure(dataclasses.replace(SMALL, env=env, noise=0.5), tmp_path)
+    found = compare(truths, ["proxmo"])
+    assert found.steps == sum(len(truth.step) for truth in truths)
+    assert found.oracle.cosine > found.trivial["trivial: reward alone"].cosine
+
+
+def test_another_measurement_in_the_same_directory_is_refused(tmp_path: Path):
+    measure(SMALL, tmp_path)
+    with pytest.raises(UsageError, match="other settings"):
+        measure(dataclasses.replace(SMALL, noise=0.4), tmp_path)
+
+
+def test_a_damaged_file_is_named(tmp_path: Path):
+    measure(SMALL, tmp_path)
+    (tmp_path / "task-0002.json").write_text("{")
+    with pytest.raises(DataError, match=r"task-0002\.json is damaged"):
+        measure(SMALL, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"continuations": 3}, "continuations is 3; expected an even number"),
+        ({"continuations": 0}, "continuations is 0"),
+        ({"tasks": 1}, "tasks is 1; expected at least 2"),
+        ({"group_size": 1}, "group_size is 1; expected at least 2"),
+    ],
+)
+def test_sizes_that_tell_nothing_are_refused(tmp_path: Path, change: dict[str, int], message: str):
+    with pytest.raises(UsageError, match=message):
+        measure(dataclasses.replace(SMALL, **change), tmp_path)  # type: ignore[arg-type]
+
+
+def test_the_noise_of_tasks_spreads_around_the_mean():
+    drawn = [task_noise(0.5, 0, f"task {i}") for i in range(400)]
+    assert np.mean(drawn) == pytest.approx(0.5, abs=0.03)
+    assert np.std(drawn) == pytest.approx(0.12, abs=0.02)
+    assert task_noise(0.99, 0, "a") <= 0.97

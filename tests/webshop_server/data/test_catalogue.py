@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.webshop_server.recorded import lines
+from tests.webshop_server.rows import row, write
+from webshop_server.data.opening import open_catalogue
+from webshop_server.data.raw import read_catalogue
+from webshop_server.errors import CatalogueError, UnknownProductError
+from webshop_server.packing import pack
+
+
+@pytest.mark.parametrize("name", ["real1000", "fict300"])
+def test_products_prices_and_indexed_texts_are_those_recorded(name: str, shared: Path):
+    data = shared / "webshop" / "data" / name
+    loaded = list(lines(data / "loaded_products.jsonl.gz"))
+    catalogue = read_catalogue(data)
+    assert len(catalogue) == len(loaded) > 300
+    for product, expected in zip(catalogue, loaded, strict=True):
+        assert product.asin == expected["asin"]
+        assert product.title == expected["Title"]
+        assert product.description == expected["Description"]
+        assert list(product.bullets) == expected["BulletPoints"]
+        assert product.category == expected["category"]
+        assert product.query == expected["query"]
+        assert product.product_category == expected["product_category"]
+        assert list(product.attributes) == expected["Attributes"]
+        assert list(product.pricing) == expected["pricing"]
+        assert product.price_tag == expected["Price"]
+        options = {option: list(values) for option, values in product.options.items()}
+        assert json.dumps(options) == json.dumps(expected["options"])
+        assert product.option_images == expected["option_to_image"]
+        assert product.image == expected["MainImage"]
+    prices = {product.asin: product.purchase_price for product in catalogue}
+    assert prices == json.loads((data / "prices_seed0.json").read_text())
+    indexed = {one["id"]: one["contents"] for one in lines(data / "index_docs.jsonl.gz")}
+    assert dict(zip(catalogue.asins, catalogue.documents(), strict=True)) == indexed
+
+
+def test_a_product_is_found_by_its_id(tmp_path: Path):
+    catalogue = read_catalogue(write(tmp_path, [row("B000000002"), row("B000000001")]))
+    assert catalogue.index_of("B000000001") == 1
+    assert catalogue.get("B000000002") is catalogue[0]
+    assert [product.asin for product in catalogue[-1:]] == ["B000000001"]
+    with pytest.raises(UnknownProductError, match="no product has the id 'b000000001'"):
+        catalogue.get("b000000001")
+
+
+def test_the_manifest_hash_tells_contents_and_prices_apart(tmp_path: Path):
+    rows = [row(pricing="$1$9"), row("B000000002")]
+    directory = write(tmp_path, rows)
+    first = read_catalogue(directory).manifest_hash
+    assert read_catalogue(directory).manifest_hash == first
+    assert read_catalogue(directory, seed=1).manifest_hash != first
+    rows[1]["name"] = "Red Wool Scarf"
+    assert read_catalogue(write(tmp_path, rows)).manifest_hash != first
+
+
+def test_a_source_is_raw_files_or_packed_and_has_to_exist(tmp_path: Path):
+    raw = write(tmp_path / "raw", [row(), row("B000000002")])
+    pack(read_catalogue(raw).entries, tmp_path / "packed")
+    assert open_catalogue(raw).entries == tuple(open_catalogue(tmp_path / "packed").entries)
+    with pytest.raises(CatalogueError, match="no catalogue at .*nothing; expected 'bundled'"):
+        open_catalogue(tmp_path / "nothing")

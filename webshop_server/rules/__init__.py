@@ -1,0 +1,1 @@
+"""The rules of the game: goals, actions, pages and the reward of a purchase."""
