@@ -18,6 +18,8 @@ from proxmo_envs.task import TaskSet
 
 # Keys of an info that may tell success, in the order they are looked for.
 SUCCESS_KEYS = ("won", "is_success", "success")
+_TEXT_KEYS = ("task", "task_id", "task_type", "expert_action", "hint")
+_TEXT = {str}
 
 
 @runtime_checkable
@@ -122,12 +124,14 @@ def success_in(info: Mapping[str, Any]) -> bool | None:
 
 def breaches(observation: Any, info: Any) -> list[str]:
     """Return what no prompt and no result can be made of."""
+    if _is_usual(observation, info):
+        return []
     found = []
     if not isinstance(observation, str):
         found.append(expected("the observation", observation, "a text"))
     if not isinstance(info, dict):
         return [*found, expected("info", info, "a dictionary")]
-    for key in ("task", "task_id", "task_type", "expert_action", "hint"):
+    for key in _TEXT_KEYS:
         if key in info and not isinstance(info[key], str):
             found.append(expected(f"info[{key!r}]", info[key], "a text"))
     actions = info.get("admissible_actions") or ()
@@ -141,6 +145,21 @@ def breaches(observation: Any, info: Any) -> list[str]:
     except ContractError as error:
         found += error.findings
     return found
+
+
+def _is_usual(observation: Any, info: Any) -> bool:
+    """Return True for most of what keeps the contract, fast: every step of a rollout asks."""
+    if type(observation) is not str or type(info) is not dict:
+        return False
+    actions = info.get("admissible_actions")
+    return (
+        type(info.get("won")) is bool
+        and type(info.get("score")) is float
+        and math.isfinite(info["score"])
+        and type(actions) is list
+        and set(map(type, actions)) <= _TEXT
+        and {type(info[key]) for key in _TEXT_KEYS if key in info} <= _TEXT
+    )
 
 
 def reward_breaches(reward: Any) -> list[str]:
