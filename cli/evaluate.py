@@ -17,7 +17,7 @@ from .failures import DONE, INCOMPLETE
 from .player_options import PlayerOptions, player_options
 
 if TYPE_CHECKING:
-    from proxmo.reporting.listener import Listener
+    from proxmo.listener import Listener
 
 
 def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:

@@ -100,15 +100,15 @@ class ReflexionAgent:
             (*seed, zlib.crc32(e.task_id.encode()), e.member, e.trial, _NOTE)
             for e in (episodes[i] for i in noted)
         ]
-        replies = self.actor.ask(prompts, seed=(*seed, _NOTE), seeds=seeds)
-        for i, prompt, reply in zip(noted, prompts, replies, strict=True):
+        responses = self.actor.ask(prompts, seed=(*seed, _NOTE), seeds=seeds)
+        for i, prompt, response in zip(noted, prompts, responses, strict=True):
             episode = episodes[i]
-            if reply.error is not None:
-                cause = f"no note on trial {episode.trial}: {reply.error}"
+            if response.error is not None:
+                cause = f"no note on trial {episode.trial}: {response.error}"
                 settled[i] = replace(episode, outcome=Outcome.ERROR, cause=cause)
                 continue
-            notes = (*self._of(episode).notes, _note(reply.text))
-            read, written = reply.counted or (len(prompt.ids), len(reply.ids))
+            notes = (*self._of(episode).notes, _note(response.text))
+            read, written = response.counted or (len(prompt.ids), len(response.ids))
             place = (episode.task_id, episode.member, episode.trial + 1)
             self._past[place] = _Past(
                 tuple(note for note in notes if note)[-KEPT_NOTES:],

@@ -19,8 +19,8 @@ from proxmo_envs import description_of
 
 if TYPE_CHECKING:
     from proxmo.config import Config
+    from proxmo.listener import Listener
     from proxmo.policies.openai import ApiLimits
-    from proxmo.reporting.listener import Listener
 
 # Token budget of a prompt that shows a whole episode.
 _WHOLE_EPISODE_BUDGET = 8192

@@ -92,9 +92,9 @@ def checkpoint_player(
     """
     from proxmo.agents.language import LanguageAgent
     from proxmo.agents.prompts import PromptBuilder
+    from proxmo.checkpoints import read_checkpoint
     from proxmo.config_loading import from_table
     from proxmo.policies.transformers import TransformersPolicy, load_model
-    from proxmo.training.checkpoint import read_checkpoint
 
     found = read_checkpoint(checkpoint)
     config = from_table(found.settings["config"])

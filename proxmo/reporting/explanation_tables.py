@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from proxmo.formats import percent
 from proxmo.reporting.explained import Overview, StepReport
-from proxmo.reporting.formats import percent
 
 # Longest observation of a table; a step's own is shown whole.
 _BRIEF = 70

@@ -1,7 +1,7 @@
-"""Whether there can be a run as configured: found out before anything is computed or written.
+"""Checks whether a run is possible as configured, before anything is computed or written.
 
-Imports neither torch nor transformers, so that a dry run can ask as well. What is left to loading
-is whether the model exists.
+Imports neither torch nor transformers, so that a dry run is quick. Loading finds out later whether
+the model exists.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import proxmo_envs
 from proxmo import credit
 from proxmo.config import Config, EnvConfig
 from proxmo.errors import UsageError
+from proxmo.policies.engines import find_engine
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.critic import needs_values
 from proxmo.training.prompt_embeddings import needs_policy
@@ -25,12 +26,14 @@ def check_request(config: Config) -> None:
     """Makes one environment, lists the tasks of both splits, and assigns credit to two steps.
 
     Raises:
-        UsageError: unknown environment, method or option; options that do not fit; a split
-            without tasks.
+        UsageError: unknown environment, method, option or engine; options that do not fit; a
+            split without tasks.
         MissingDependencyError: the method needs a package that is not installed.
         ProxmoEnvError: data or split that the environment does not have.
     """
     credit_options(config)
+    if ":" in config.rollout.engine:
+        find_engine(config.rollout.engine)
     with closing(EnvPool(config.env)) as pool:
         pool.give_back(pool.take())
     for split in (config.env.split, config.eval.split):

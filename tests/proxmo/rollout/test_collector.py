@@ -196,14 +196,14 @@ def test_a_prompt_that_does_not_fit_ends_the_episode_as_overflow_without_a_step(
 
 
 def test_the_penalty_is_paid_once_per_invalid_step():
-    replies = [Decision("", valid=False), Decision(None, valid=False), Decision("u", valid=True)]
-    agent = ScriptedAgent(lambda s: replies[s.view.step])
+    responses = [Decision("", valid=False), Decision(None, valid=False), Decision("u", valid=True)]
+    agent = ScriptedAgent(lambda s: responses[s.view.step])
     (episode,) = play(agent, counter_pool(), ["train-0"], invalid_penalty=0.25)
     assert [step.reward for step in episode.steps] == [-0.25, -0.25, 1.0]
     assert episode.score == 1.0
 
 
-def test_a_reply_without_an_action_is_played_as_the_empty_text():
+def test_a_response_without_an_action_is_played_as_the_empty_text():
     actions = []
 
     class Listens(CounterEnv):

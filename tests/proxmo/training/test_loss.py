@@ -1,4 +1,4 @@
-"""The objective on three replies written by hand; every number is derived beside it."""
+"""The objective on three responses written by hand; every number is derived beside it."""
 
 from __future__ import annotations
 
@@ -146,11 +146,11 @@ def test_the_entropy_of_even_odds_is_the_logarithm_of_their_number():
 
 
 def test_what_a_token_counts_and_what_the_sum_is_divided_by():
-    # Replies of 2, 2 and 1 tokens; the longest allowed has 4.
+    # Responses of 2, 2 and 1 tokens; the longest allowed has 4.
     assert token_weights(MASK, "token", 4).tolist() == [[1, 1], [1, 1], [1, 0]]
     assert token_weights(MASK, "sequence", 4).tolist() == [[0.5, 0.5], [0.5, 0.5], [1, 0]]
     assert token_weights(MASK, "constant", 4).tolist() == [[0.25, 0.25], [0.25, 0.25], [0.25, 0]]
-    divisors = [normaliser(a, replies=3, tokens=5) for a in ("token", "sequence", "constant")]
+    divisors = [normaliser(a, responses=3, tokens=5) for a in ("token", "sequence", "constant")]
     assert divisors == [5, 3, 3]
 
 
@@ -162,7 +162,7 @@ def test_what_a_token_counts_and_what_the_sum_is_divided_by():
         ("constant", (-1.7 + 4.6 - 3.0) / 4),
     ],
 )
-def test_the_objective_weighs_replies_as_asked_and_the_metrics_tokens(aggregation, expected):
+def test_the_objective_weighs_responses_as_asked_and_the_metrics_tokens(aggregation, expected):
     sums = terms(aggregation=aggregation)
     assert sums.policy.item() == pytest.approx(expected, abs=1e-5)
     assert sums.plain_entropy.item() == pytest.approx(15.0)
