@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from proxmo.agents.base import Decision, Situation
 from proxmo.agents.language import LanguageAgent
-from proxmo.agents.layouts import Layout
+from proxmo.agents.layouts import PromptLayout
 from proxmo.agents.parser import outside_thinking
 from proxmo.agents.prompts import GAP, PromptBuilder
 from proxmo.agents.react import memory_text, transcript
@@ -46,7 +46,7 @@ def _reflection_text(view: View) -> str:
     return _PROMPT.format(past=memory_text(view.memory), transcript=transcript(view))
 
 
-REFLECTION = Layout(_reflection_text, hidden=frozenset(), one_line=True)
+REFLECTION = PromptLayout(_reflection_text, hidden=frozenset(), one_line=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from proxmo.evaluation.results import SETTINGS, TRANSCRIPTS, read_evaluation
 from proxmo.evaluation.runner import EVALUATION
 from proxmo.listener import Listener
 from proxmo.rollout.environments import EnvPool
-from proxmo.rollout.episode import Player
+from proxmo.rollout.episode import EpisodeRunner
 from proxmo.training.rollouts import ROLLOUT
 from proxmo.types import Episode, Outcome
 
@@ -106,9 +106,9 @@ def replay(
     found: list[list[Moment]] = []
     causes: Counter[str] = Counter()
     with closing(EnvPool(env)) as pool:
-        player = Player(pool)
+        runner = EpisodeRunner(pool)
         for number, recording in enumerate(recordings, 1):
-            moments = _replay(player, recording)
+            moments = _replay(runner, recording)
             if isinstance(moments, str):
                 causes[moments] += 1
             else:
@@ -126,9 +126,9 @@ def replay(
     return found
 
 
-def _replay(player: Player, recording: Recording) -> list[Moment] | str:
+def _replay(runner: EpisodeRunner, recording: Recording) -> list[Moment] | str:
     """The valid steps of an episode, or the reason why it cannot be replayed."""
-    live = player.start(0, 0, recording.task_id, 1, recording.seed)
+    live = runner.start(0, 0, recording.task_id, 1, recording.seed)
     moments: list[Moment] = []
     ended = live if isinstance(live, Episode) else None
     for step in recording.steps:
@@ -139,7 +139,7 @@ def _replay(player: Player, recording: Recording) -> list[Moment] | str:
         if step.valid and step.action is not None:
             moments.append(Moment(live.situation(None).view, step.response, step.action))
         decision = Decision(step.action, valid=step.valid, response=step.response)
-        ended = player.advance(live, decision)
+        ended = runner.advance(live, decision)
     if ended is None or ended.outcome is not recording.outcome:
         return "another outcome"
     return moments

@@ -133,15 +133,16 @@ def test_a_reward_that_is_no_finite_number_fails_the_episode_alone(reward: Any):
 @pytest.mark.parametrize(
     ("shown", "info", "cause"),
     [
-        (None, {}, "the environment showed None, expected a text"),
-        (3, {}, "the environment showed 3, expected a text"),
+        (None, {}, "the observation is None, expected a text"),
+        (3, {}, "the observation is 3, expected a text"),
         ("", None, "info is None, expected a dictionary"),
         ("", {"task": None}, "info['task'] is None, expected a text"),
-        ("", {"admissible_actions": None}, "info['admissible_actions'] is None"),
         ("", {"admissible_actions": "look"}, "info['admissible_actions'] is 'look'"),
         ("", {"admissible_actions": [1]}, "info['admissible_actions'] is [1], expected a list"),
-        ("", {"score": None}, "float()"),
-        ("", {"score": math.nan}, "scored nan, expected a finite info['score']"),
+        ("", {"score": None}, "info['score'] is None, expected a finite number"),
+        ("", {"score": math.nan}, "info['score'] is nan, expected a finite number"),
+        ("", {"won": "False"}, "info['won'] is 'False', expected True or False"),
+        (3, {"task": 4}, "the observation is 3, expected a text; info['task'] is 4"),
     ],
 )
 @pytest.mark.parametrize("call", ["reset", "step"])
