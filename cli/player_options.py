@@ -140,13 +140,14 @@ class PlayerOptions:
         world = choice["env"] if panel is None else panel.env.id
         device = self.flags.get("device", "auto")
         player, config = checkpoint_with_agent(
-            Path(self.name), self.agent_settings, world=world, device=device
+            Path(self.name), self.agent_settings, env_id=world, device=device
         )
         return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
 
     @contextmanager
     def _player(self, world: str, settings: Mapping[str, Any]) -> Iterator[Player]:
-        from proxmo.evaluation.baselines import AgentSettings, api_player, model_player
+        from proxmo.agents.baselines import AgentSettings
+        from proxmo.evaluation.baselines import api_player, model_player
 
         agent_settings = AgentSettings(**self.agent_settings)
         if self.kind == "model":

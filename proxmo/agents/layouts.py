@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from proxmo.agents.base import Turn, View
 from proxmo.agents.parser import BLANK
-from proxmo.agents.views import Turn, View
 
 _THINK = """\
 You act in a text world, one action at a time.

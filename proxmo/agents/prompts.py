@@ -1,4 +1,4 @@
-"""From a view to the token ids of a prompt within a budget; cuts are visible and reported."""
+"""Turns a view into the token ids of a prompt within a budget; cuts are visible and reported."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from proxmo.agents.base import Turn, View
 from proxmo.agents.chat import ChatFrame
 from proxmo.agents.layouts import LAYOUTS, PromptLayout, shown_actions
-from proxmo.agents.views import Turn, View
 from proxmo.config import PromptConfig
 from proxmo.errors import UnknownNameError
-
-__all__ = ["Cut", "Prompt", "PromptBuilder", "Turn", "View"]
 
 # Stands where the middle of an observation was.
 GAP = " [\u2026] "
@@ -25,7 +23,7 @@ _UNIT = re.compile(r"\s*(?:[0-9A-Za-z]{1,40}|\S)")
 
 
 class Cut(str, Enum):
-    """What a prompt lost to its budget; OVER_BUDGET: too long with nothing left to cut."""
+    """A part that a prompt lost to its budget; OVER_BUDGET: too long with nothing left to cut."""
 
     HISTORY = "history"
     OBSERVATION = "observation"

@@ -11,13 +11,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from proxmo.agents.base import Decision, Situation
+from proxmo.agents.base import Decision, Situation, Turn, View
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.layouts import PromptLayout
 from proxmo.agents.parser import outside_thinking
 from proxmo.agents.prompts import GAP, PromptBuilder
 from proxmo.agents.react import memory_text, transcript
-from proxmo.agents.views import Turn, View
 from proxmo.types import Episode, Outcome
 
 # How many notes are kept, the newest; the paper keeps one to three.

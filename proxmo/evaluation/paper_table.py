@@ -75,9 +75,12 @@ def measured_rows(paths: Iterable[Path]) -> list[Row]:
 def published_rows() -> list[Row]:
     """Reads the figures of the paper, with the columns that our descriptions name."""
     rows = []
-    for line in csv.DictReader((files(__package__) / "published.csv").open(encoding="utf-8")):
+    table = (files(__package__) / "published.csv").read_text(encoding="utf-8")
+    for line in csv.DictReader(table.splitlines()):
         model, method = line.pop("model"), line.pop("method")
-        cells = {column: (float(figure), None) for column, figure in line.items() if figure}
+        cells: dict[str, Cell] = {
+            column: (float(figure), None) for column, figure in line.items() if figure
+        }
         rows.append(Row(model, method, cells, published=True))
     return _with_differences(rows)
 

@@ -1,4 +1,4 @@
-"""One episode: started, advanced by decisions, ended; whatever its world does stays inside it."""
+"""One episode: started, advanced by decisions, ended; failures of its environment stay inside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from proxmo.agents.base import Decision, Situation
-from proxmo.agents.prompts import Turn, View
+from proxmo.agents.base import Decision, Situation, Turn, View
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome, Step
 from proxmo_envs import ContractError
@@ -50,7 +49,7 @@ class LiveEpisode:
     steps: list[Step] = field(default_factory=list)
 
     def situation(self, seed: Sequence[int] | None) -> Situation:
-        """What the agent decides on; with `seed`, the draws are those of this moment alone."""
+        """Returns the view and info; with `seed`, the draws are those of this moment alone."""
         own = None
         if seed is not None:
             place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.steps))

@@ -1,7 +1,7 @@
 import pytest
 
+from proxmo.agents.base import View
 from proxmo.agents.layouts import LAYOUTS, clean_observation, shown_actions
-from proxmo.agents.views import View
 
 TASK = "put a clean mug in cabinet."
 FIRST = (
