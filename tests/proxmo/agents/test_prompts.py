@@ -60,15 +60,15 @@ def test_a_later_terse_prompt_continues_the_transcript(tokenizer):
     ]
 
 
-def test_a_terse_reply_has_the_same_tokens_in_the_list_and_in_the_history(tokenizer):
-    # What lets a small model copy: no token of an action differs between prompt and reply.
+def test_a_terse_response_has_the_same_tokens_in_the_list_and_in_the_history(tokenizer):
+    # What lets a small model copy: no token of an action differs between prompt and response.
     def encode(text: str) -> list[int]:
         return tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    reply = encode("go to desk 99")
+    response = encode("go to desk 99")
     view = replace(later(1), history=[Turn("place.", "go to desk 99")])
     ids = builder(tokenizer, "terse").build(view).ids
-    places = [i for i in range(len(ids)) if ids[i : i + len(reply)] == reply]
+    places = [i for i in range(len(ids)) if ids[i : i + len(response)] == response]
     assert len(places) == 2
 
 
@@ -98,7 +98,7 @@ def test_a_view_may_hold_only_the_last_turns(tokenizer):
         assert make.build(whole) == make.build(last)
 
 
-def test_a_turn_whose_reply_held_no_action_is_shown_as_such(tokenizer):
+def test_a_turn_whose_response_held_no_action_is_shown_as_such(tokenizer):
     view = replace(later(1), history=[Turn("place 1.", "")])
     assert "[1] You did: (nothing" in message(builder(tokenizer, "think").build(view))
     assert ">\nnow: You are here." in message(builder(tokenizer, "terse").build(view))

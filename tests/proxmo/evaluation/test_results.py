@@ -259,7 +259,7 @@ def test_seeds_are_different_and_not_negative(seeds: tuple[int, ...]):
         evaluate(chance(), PANEL, seeds=seeds)
 
 
-def test_replies_of_any_text_are_kept(tmp_path: Path):
+def test_responses_of_any_text_are_kept(tmp_path: Path):
     odd = "half a pair \ud83d, a whole one \U0001f600, \u6f22, \x00 and\nlines"
     agent = ScriptedAgent(lambda situation: Decision("stay", response=odd))
     evaluate(Player(agent, "-", "odd"), PANEL, out=tmp_path / "e")
