@@ -138,15 +138,15 @@ class RecordedIteration:
     ) -> None:
         self.method, self.iteration = config.credit.method, iteration
         self.episodes = list(episodes)
-        # One per step that got credit: the record of the step and of its episode.
+        # One per step that got credit: the record of the step and of its episode. Only a run with
+        # a critic records the value that it expected.
         self._rows = [
-            {**episode, **step, "episode": number, "step": index}
+            {"value": None, **episode, **step, "episode": number, "step": index}
             for number, episode in enumerate(self.episodes)
             if episode["outcome"] != Outcome.ERROR.value
             for index, step in enumerate(episode["steps"])
         ]
-        # Only a run with a critic records what that expected.
-        self._has_values = all("value" in row for row in self._rows)
+        self._has_values = all(row["value"] is not None for row in self._rows)
         self._columns = {
             "group": self._recorded("group"),
             "episode": self._recorded("episode"),
@@ -168,16 +168,15 @@ class RecordedIteration:
             largest: how many steps of largest step advantage to list.
         """
         size = np.abs(np.array(self._recorded("step_advantage"), float))
-        rows = np.argsort(-size, kind="stable")[:largest].tolist()
+        places = np.argsort(-size, kind="stable")[:largest].tolist()
+        rows = [self._rows[place] for place in places if size[place] > 0]
         return Overview(
             iteration=self.iteration,
             method=self.method,
             options=self.options,
             diagnostics=dict(self.credit.diagnostics) if self.credit else {},
             groups=tuple(self._groups()),
-            largest=tuple(
-                StepLine(**_fields(StepLine, self._rows[i])) for i in rows if size[i] > 0
-            ),
+            largest=tuple(StepLine(**_fields(StepLine, row)) for row in rows),
             notes=self.notes,
         )
 
@@ -205,7 +204,6 @@ class RecordedIteration:
             success_rate=sum(map(_won, members)) / len(members),
             group_size=len(members),
             baseline=found.baseline if found else None,
-            value=row.get("value"),
             modulation=found.modulation if found else None,
             omega=found.omega if found else float(self.options.get("omega", 1.0)),
             neighbours=tuple(map(self._similar, found.neighbours)) if found else (),
@@ -350,9 +348,8 @@ def read_iteration(run: Path, iteration: int | None = None) -> RecordedIteration
 
 
 def _fields(kind: type[StepLine], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a line or report that are recorded as they are."""
-    computed = {"value"}
-    return {f.name: row[f.name] for f in fields(kind) if f.name in row and f.name not in computed}
+    """Returns the fields of a line or report that are in the record."""
+    return {one.name: row[one.name] for one in fields(kind) if one.name in row}
 
 
 def _reason(error: Exception) -> str:
