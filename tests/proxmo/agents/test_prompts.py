@@ -255,12 +255,6 @@ def test_a_base_model_gets_the_message_and_starts_on_a_new_line(make_tokenizer):
     assert prompt.ids[0] == make_tokenizer(None).convert_tokens_to_ids("<s>")
 
 
-def test_the_template_is_not_run_again_for_each_prompt(tokenizer, monkeypatch):
-    make = builder(tokenizer, "terse")
-    monkeypatch.setattr(tokenizer, "apply_chat_template", None)
-    assert make.build(FIRST).ids
-
-
 def test_an_unknown_style_is_refused_with_a_near_name(tokenizer):
     with pytest.raises(UnknownNameError, match="did you mean terse"):
         builder(tokenizer, "tersee")
