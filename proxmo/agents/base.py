@@ -11,7 +11,7 @@ from proxmo.types import Episode
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A past step: what was seen, and the action sent then (empty when the response held none).
+    """A past step: the observation and the action sent then (empty: the response held none).
 
     `response` is the whole text the action was read from, for agents that remember their thoughts.
     """
@@ -40,7 +40,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What an agent may look at: the view its prompt is made of, the environment's last `info`.
+    """The input of a decision: the view its prompt is made of, the environment's last `info`.
 
     `seed` decides the draws of this decision, whatever else is asked for in the same call; where it
     is None, one generator made of the call's seed serves all situations in turn. `member` and

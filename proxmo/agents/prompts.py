@@ -19,7 +19,7 @@ from proxmo.errors import UnknownNameError
 GAP = " [\u2026] "
 # Bytes of English text per token, where there is no tokenizer to count with.
 _BYTES_PER_TOKEN = 4
-# What a cut does not split: "drawer 12" must not become "drawer 1"; other scripts are cut anywhere.
+# No cut splits these: "drawer 12" must not become "drawer 1"; other scripts are cut anywhere.
 _UNIT = re.compile(r"\s*(?:[0-9A-Za-z]{1,40}|\S)")
 
 

@@ -1,4 +1,4 @@
-"""Models that were not trained by us, and checkpoints asked in another way, as players."""
+"""Players from models we did not train, and from checkpoints with another agent."""
 
 from __future__ import annotations
 

@@ -26,14 +26,14 @@ from proxmo_envs.creators import creator_of
 from proxmo_envs.description import descriptions
 
 BASELINE = "grpo"
-# How a player was asked, as the settings of its evaluation say, and what came out.
+# How a player was asked, by the settings of its evaluation, and its result.
 _Settings = Mapping[str, Any]
 _Measured = tuple[_Settings, Evaluation]
 # Mean and standard deviation; None where there is only one value.
 Cell = tuple[float, float | None]
 # Ends the name of a column that holds the difference of the one before it to the baseline.
 DIFFERENCE = " - GRPO"
-# What a player's settings tell besides how it was asked; may differ between the runs of a row.
+# Settings of a player that do not say how it was asked; they may differ within a row.
 _WHO = {"model", "method", "checkpoint", "base_url"}
 
 
@@ -41,7 +41,7 @@ _WHO = {"model", "method", "checkpoint", "base_url"}
 class Row:
     """A line of the table; `cells` maps columns to (mean, standard deviation or None).
 
-    `panels` maps environments to (name, hash) of what was played; empty for what is `published`.
+    `panels` maps environments to (name, hash) of the panel played; empty in `published` rows.
     """
 
     model: str
@@ -125,7 +125,7 @@ def _environments(rows: Sequence[Row]) -> list[str]:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What a reader must know: the panel behind every number, and what was left out."""
+    """Notes for the reader: the panel behind every number, and episodes that were left out."""
     panels: dict[str, dict[tuple[str, str], list[str]]] = {}
     for row in rows:
         for env, panel in row.panels.items():
@@ -223,7 +223,7 @@ def _percent(values: Sequence[float], spread: Sequence[float] = ()) -> Cell:
 
 
 def _with_differences(rows: Sequence[Row]) -> list[Row]:
-    """Adds to each row what it is above GRPO with the same model on the same panels."""
+    """Adds the difference of each row to GRPO with the same model on the same panels."""
     baselines = {row.model: row for row in rows if row.method == BASELINE}
     for row in rows:
         baseline = baselines.get(row.model)

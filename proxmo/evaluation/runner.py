@@ -1,4 +1,4 @@
-"""Evaluation: every task of a panel, by every seed, as often as asked; errors apart from losses."""
+"""Evaluation: plays every task of a panel with every seed; errors are no losses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def evaluate(
         workers: episodes in flight at once; the results do not depend on it.
         timeout_s: seconds an episode's environment may take in all; None: no limit.
         out: directory that keeps results and transcripts. Where it holds some of this evaluation,
-            only what is missing or ended in an error is played.
+            we play only episodes that are missing or ended in an error.
         listener: told about the progress.
         processes: the process group that shares the tasks, each with its own player; without `out`.
 
@@ -103,7 +103,7 @@ def _settings(player: Player, panel: Panel, seeds: Sequence[int], trials: int) -
 
 @dataclass
 class _Game:
-    """The play of one evaluation; `results` holds those that are kept already, and the new ones."""
+    """The play of one evaluation; `results` holds the kept ones and the new ones."""
 
     player: Player
     panel: Panel
@@ -118,7 +118,7 @@ class _Game:
         self.wins = sum(r.won for r in self.results)
 
     def play(self, seed: int, trials: int, workers: int, *, total: int) -> None:
-        """Plays with one seed what is not there yet."""
+        """Plays the missing episodes of one seed."""
         place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
         done = {(place[r.task_id], r.trial) for r in self.results if r.seed == seed}
         others = [number for number in place.values() if not self.processes.owns(number)]

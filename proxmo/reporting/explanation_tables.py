@@ -22,7 +22,7 @@ _WORDS = {"task id", "task", "action", "observation", "first seen", "method"}
 
 
 def overview_tables(overview: Overview) -> Iterator[RenderableType]:
-    """What an iteration's credit was: facts, groups, the steps furthest from their baseline."""
+    """Yields the credit of an iteration: facts, groups, the steps furthest from their baseline."""
     facts = {"iteration": str(overview.iteration), "method": _method(overview)}
     values = {name.removeprefix("credit/"): one for name, one in overview.diagnostics.items()}
     # The groups below show the success rates one by one.
@@ -62,7 +62,7 @@ def overview_tables(overview: Overview) -> Iterator[RenderableType]:
 
 
 def step_tables(report: StepReport, *, neighbours: int) -> Iterator[RenderableType]:
-    """Why a step got its advantage: facts, its neighbours, what other methods give it."""
+    """Yields the reasons of an advantage: facts, neighbours, the advantage by other methods."""
     wins = round(report.success_rate * report.group_size)
     facts = {
         "step": f"iteration {report.iteration}, episode {report.episode}, step {report.step}",

@@ -1,11 +1,11 @@
-"""Why the steps of a recorded run got their advantages, as plain data.
+"""Explains the advantages of a recorded run, as plain data.
 
     recorded = read_iteration(Path("runs/first"))
     recorded.overview()
     recorded.explain(episode=3, step=7)
 
-A run records what its credit assignment was given and what came out. So the credit is computed
-anew, with the run's own method and options, and compared with the record before it is explained.
+A run records the inputs and results of its credit assignment. We compute the credit anew, with the
+run's own method and options, and compare it with the record before we explain it.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class StepReport(StepLine):
     """The credit of one recorded step, taken apart.
 
     The advantages are the recorded ones. `baseline` is None and `neighbours` empty where the method
-    compares no steps or could not be computed anew (`notes`). `value` is what the critic expected
-    of the step, in a run that has one. `by_method` has the advantage other methods would have given
-    with their default options, `left_out` why some have none.
+    compares no steps or could not be computed anew (`notes`). `value` is the critic's prediction
+    for the step, in a run that has one. `by_method` has the advantage other methods would have
+    given with their default options, `left_out` why some have none.
     """
 
     iteration: int
@@ -112,7 +112,7 @@ class GroupLine:
 class Overview:
     """The credit of an iteration: diagnostics by name, groups, steps furthest from their baseline.
 
-    `notes` says what could not be computed anew, or came out otherwise.
+    `notes` names numbers that could not be computed anew, or that differ from the record.
     """
 
     iteration: int

@@ -189,12 +189,12 @@ class EpisodeRunner:
         if episode.env is not None:
             try:
                 episode.env.close()
-            except Exception as second:  # cleanup of what is already broken
+            except Exception as second:  # cleanup of a broken environment
                 logger.warning("closing its environment failed too: %r", second)
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
 
 
 def _checked(observation: Any, info: Any, reward: Any = 0.0) -> None:
-    """Raises what would otherwise end the run, when a prompt or an advantage is made of it."""
+    """Raises early on values that would end the run in a prompt or an advantage."""
     if found := breaches(observation, info) + reward_breaches(reward):
         raise ContractError(found)
