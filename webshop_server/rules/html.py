@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
 from urllib.parse import urlencode
 
 from webshop_server.rules.pages import (
@@ -159,32 +160,7 @@ def _done(page: Page) -> list[str]:
     ]
 
 
-_DONE_ORIGINAL = """\
-<div id="stats">
-<h3>Your code: </h3>
-<pre>None</pre> (Paste it in your MTurk interface.)<div style="display:none">
-<h2>Purchased</h2>
-<h4 id="asin">asin<pre>{asin}</pre></h4>
-<h4 id="options">options<pre>{options}</pre></h4>
-<h4 id="purchased_attrs">attrs<pre>None</pre></h4>
-<h4 id="purchased-category">category<pre>None</pre></h4>
-<h4 id="purchased-query">query<pre>None</pre></h4>
-<h4 id="purchased-pc">product category<pre>None</pre></h4>
-<h2>Target</h2>
-<h4 id="goal-asin">asin<pre></pre></h4>
-<h4 id="goal-options">options<pre></pre></h4>
-<h4 id="goal-attrs">attrs<pre></pre></h4>
-<h4 id="goal-price">price upper<pre></pre></h4>
-<h4 id="goal-instruction-text">instuction text<pre></pre></h4>
-<h4 id="goal-category">category<pre></pre></h4>
-<h4 id="goal-pc">product category<pre></pre></h4>
-<h4 id="goal-query">query<pre></pre></h4>
-<h4>Goal <div id="goal"><pre>None</pre></div></h4>
-<h2>Reward</h2>
-</div>
-<h3 id="reward">Your score (min 0.0, max 1.0)<pre>{score}</pre></h3>
-<h4 hidden>Reward Details <div id="reward_info"><pre>None</pre></div></h4>
-</div>"""
+_DONE_ORIGINAL = Path(__file__).with_name("done_original.html").read_text(encoding="utf-8").rstrip()
 _BODIES = {
     PageKind.SEARCH: _search,
     PageKind.RESULTS: _results,
