@@ -13,10 +13,9 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from webshop_server.app.api import make_api
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError
-from webshop_server.app.limits import Limits
 from webshop_server.app.metrics import Metrics
 from webshop_server.app.pages import make_pages
-from webshop_server.app.store import Sessions
+from webshop_server.app.store import Limits, Sessions
 from webshop_server.app.trajectories import TrajectoryLog
 from webshop_server.shop import Shop
 
@@ -61,9 +60,7 @@ def create_app(
         log: directory of trajectories; None writes none.
         seed: seeds the draw of tasks for shoppers who name none; None draws others at each start.
     """
-    sessions = Sessions(
-        shop, directory / "sessions.sqlite", cap=limits.sessions, idle_s=limits.idle_s
-    )
+    sessions = Sessions(shop, directory / "sessions.sqlite", limits)
     metrics = Metrics(sessions.count)
     desk = Desk(sessions, metrics, TrajectoryLog(log), np.random.default_rng(seed))
     app = Flask(__name__)

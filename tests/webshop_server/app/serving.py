@@ -11,8 +11,8 @@ from flask import Flask
 from waitress import wasyncore
 from waitress.server import create_server
 
-from webshop_server.app.limits import Limits
 from webshop_server.app.site import create_app
+from webshop_server.app.store import Limits
 from webshop_server.shop import Shop
 
 DEFAULT = Limits()

@@ -11,8 +11,8 @@ import pytest
 from flask.testing import FlaskClient
 
 from tests.webshop_server.small import LAMP_GOAL, shop
-from webshop_server.app.limits import Limits
 from webshop_server.app.site import create_app
+from webshop_server.app.store import Limits
 from webshop_server.rules.text_forms import MODES
 from webshop_server.session import Session
 

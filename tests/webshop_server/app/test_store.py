@@ -10,7 +10,7 @@ import pytest
 
 from tests.webshop_server.small import shop
 from webshop_server.app.errors import ShopFullError, StaleStepError, UnknownSessionError
-from webshop_server.app.store import Sessions
+from webshop_server.app.store import Limits, Sessions
 from webshop_server.session import Session
 
 
@@ -35,7 +35,7 @@ def make(tmp_path: Path, clock: Clock) -> Iterator[Callable[..., Sessions]]:
 
     def build(profile: str = "clean", cap: int = 1000, idle_s: float = 60) -> Sessions:
         where = shop(profile)  # type: ignore[arg-type]
-        made.append(Sessions(where, tmp_path / "s.sqlite", cap=cap, idle_s=idle_s, clock=clock))
+        made.append(Sessions(where, tmp_path / "s.sqlite", Limits(cap, idle_s), clock=clock))
         return made[-1]
 
     yield build
