@@ -22,19 +22,6 @@ def test_price_texts_are_read_as_recorded(shared: Path):
         assert purchase_price(pricing, random.Random(1)) == expected["sampled_price"]
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers", "tag"),
-    [
-        ("$1,299.50", (1299.5,), "$1299.5"),
-        ("$27.00 - $33.98", (27.0, 33.98), "$27.0 to $33.98"),
-        ("$44.99 to $33.98", (44.99, 33.98), "$44.99 to $33.98"),
-        ("", (100.0,), "$100.0"),
-    ],
-)
-def test_a_price_text_is_one_number_or_a_range(text: str, numbers: tuple[float, ...], tag: str):
-    assert parse_price(text) == (numbers, tag)
-
-
 def test_only_a_range_draws_a_number():
     rng = random.Random(0)
     state = rng.getstate()

@@ -37,23 +37,23 @@ def test_goals_come_in_the_recorded_order(name: str, kind: str, shared: Path):
     recorded = list(lines(data / f"goals_{kind}_seed0.jsonl.gz"))
     assert len(goals) == len(recorded)
     for number, (goal, expected) in enumerate(zip(goals, recorded, strict=True)):
-        assert expected["index"] == number
-        assert goal.goal_id == f"{kind}/{number:07d}"
-        assert goal.asin == expected["asin"]
-        assert goal.instruction == expected["instruction_text"]
-        assert list(goal.attributes) == expected["attributes"]
-        assert goal.price_upper == expected["price_upper"]
-        assert goal.weight == expected["weight"]
-        assert (goal.title, goal.category) == (expected["name"], expected["category"])
-        assert (goal.query, goal.product_category) == (
-            expected["query"],
-            expected["product_category"],
-        )
         options = expected["goal_options"]
-        if kind == "synthetic":
-            assert goal.options == tuple(options.items())
-        else:
-            assert goal.options == tuple(("", value) for value in options)
+        pairs = options.items() if kind == "synthetic" else [("", value) for value in options]
+        assert expected["index"] == number
+        assert goal == ShoppingGoal(
+            goal_id=f"{kind}/{number:07d}",
+            asin=expected["asin"],
+            instruction=expected["instruction_text"],
+            attributes=tuple(expected["attributes"]),
+            options=tuple(pairs),
+            price_upper=expected["price_upper"],
+            weight=expected["weight"],
+            kind=kind,
+            title=expected["name"],
+            category=expected["category"],
+            query=expected["query"],
+            product_category=expected["product_category"],
+        )
 
 
 def test_the_original_splits_by_number(shared: Path):

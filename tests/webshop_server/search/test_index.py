@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import pickle
 import subprocess
 import sys
@@ -12,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from tests.webshop_server.recorded import lines
 from webshop_server.errors import SearchError
 from webshop_server.search import SearchIndex
 
@@ -27,13 +26,10 @@ def index() -> SearchIndex:
 @pytest.mark.parametrize("catalogue", ["real1000", "fict300"])
 def test_recorded_queries_find_the_recorded_products_in_order(shared, catalogue):
     folder = shared / "webshop"
-    with gzip.open(folder / f"data/{catalogue}/index_docs.jsonl.gz", "rt") as lines:
-        documents = [json.loads(line) for line in lines]
-    index = SearchIndex.build(
-        [one["id"] for one in documents], (one["contents"] for one in documents)
-    )
-    with gzip.open(folder / f"tables/search_{catalogue}.jsonl.gz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
+    indexed = lines(folder / f"data/{catalogue}/index_docs.jsonl.gz")
+    documents = {one["id"]: one["contents"] for one in indexed}
+    index = SearchIndex.build(list(documents), documents.values())
+    rows = list(lines(folder / f"tables/search_{catalogue}.jsonl.gz"))
     assert len(rows) > 100
     for row in rows:
         found = index.search_scored(row["query"])
