@@ -7,7 +7,7 @@ import pytest
 
 from proxmo_cli.main import run
 from tests.webshop_server.rows import row, write
-from webshop_server.data.opening import open_catalogue
+from webshop_server.shop import open_catalogue
 
 
 def test_raw_files_become_a_catalogue_that_opens(tmp_path: Path, capfd: pytest.CaptureFixture):

@@ -115,15 +115,13 @@ def _answer_errors(app: Flask, metrics: Metrics) -> None:
             response.headers["Retry-After"] = str(error.retry_after_s)
         return response
 
-    @app.errorhandler(RequestEntityTooLarge)
-    def too_long(error: RequestEntityTooLarge) -> Response:
-        message = f"a request holds no more than {_LONGEST_BODY // 1024} kB"
-        return _explain(413, "request_entity_too_large", message)
-
     @app.errorhandler(HTTPException)
     def failed(error: HTTPException) -> Response:
         code = error.name.lower().replace(" ", "_")
-        response = _explain(error.code or 500, code, error.description or error.name)
+        message = error.description or error.name
+        if isinstance(error, RequestEntityTooLarge):
+            message = f"a request holds no more than {_LONGEST_BODY // 1024} kB"
+        response = _explain(error.code or 500, code, message)
         for name, value in error.get_headers():
             if name == "Allow":
                 response.headers[name] = value

@@ -7,10 +7,10 @@ import pytest
 
 from tests.webshop_server.recorded import lines
 from tests.webshop_server.rows import row, write
-from webshop_server.data.opening import open_catalogue
 from webshop_server.data.raw import read_catalogue
 from webshop_server.errors import CatalogueError, UnknownProductError
 from webshop_server.packing import pack
+from webshop_server.shop import open_catalogue
 
 
 @pytest.mark.parametrize("name", ["real1000", "fict300"])

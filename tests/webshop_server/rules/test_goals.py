@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.webshop_server.recorded import lines
+from tests.webshop_server.recorded import lines, unit_cases
 from tests.webshop_server.rows import row, wish, write
 from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.raw import read_catalogue
 from webshop_server.errors import CatalogueError, UnknownGoalError
+from webshop_server.rules.goal_rows import NO_LIMIT, draw_limit, limit_candidates
 from webshop_server.rules.goals import Goals, content_hash
 from webshop_server.rules.records import ShoppingGoal
 from webshop_server.rules.reward import option_matches, score
@@ -194,3 +196,16 @@ def test_options_without_end_are_an_error(tmp_path: Path):
     catalogue = read_catalogue(write(tmp_path, [row(customization_options=options)]))
     with pytest.raises(CatalogueError, match="product B000000001: its options make .* goals"):
         Goals.build(catalogue)
+
+
+def test_limit_candidates_are_those_recorded(shared: Path):
+    for case in unit_cases(shared, "price_upper_candidates"):
+        assert list(limit_candidates(case["input"])) == case["expected"]
+
+
+def test_the_lowest_candidate_is_never_the_limit_and_one_alone_is_no_choice():
+    rng = random.Random(0)
+    assert {draw_limit(12.0, rng) for _ in range(200)} == {30.0, 40.0, 50.0}
+    state = rng.getstate()
+    assert draw_limit(985.0, rng) == NO_LIMIT
+    assert rng.getstate() == state
