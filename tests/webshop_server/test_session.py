@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -217,15 +216,6 @@ def test_a_clean_purchase_shows_what_was_bought_and_the_score() -> None:
         "Your score (min 0.0, max 1.0)",
         str(score),
     ]
-
-
-def test_a_copy_of_a_shopper_goes_its_own_way_through_the_same_shop() -> None:
-    session = shopper("clean", SEARCH, ITEM)
-    twin = copy.deepcopy(session)
-    twin.act("click[white]")
-    assert session.state.options == {} and session.state.actions["options"] == 0
-    assert twin.shop is session.shop and twin.page.product is session.page.product
-    assert session.act("click[description]").valid and twin.page.kind is PageKind.ITEM
 
 
 def buy_as_asked(where: Shop, number: int) -> float:

@@ -16,7 +16,6 @@ from tests.webshop_server.small import LAMP_GOAL, shop
 from webshop_server.app.store import Limits
 from webshop_server.rules.records import Profile
 from webshop_server.rules.text_forms import MODES
-from webshop_server.session import Session
 
 TO_THE_LAMP = ("search[desk lamp]", "click[b000000001]")
 
@@ -67,21 +66,6 @@ def test_a_session_is_opened_by_id_by_number_or_at_random(client):
     assert len(drawn) > 1
 
 
-@pytest.mark.parametrize("profile", ["clean", "original"])
-def test_an_episode_has_the_observations_and_rewards_of_the_session_in_process(make, profile):
-    client, where = make(profile), shop(profile)
-    local = Session(where, where.goals[0], "0")
-    path = opened(client, modes=list(MODES))
-    for action in (*TO_THE_LAMP, "click[white]", "click[no]", "click[buy now]"):
-        outcome, answer = local.act(action), act(client, path, action, modes=list(MODES))
-        assert answer["observation"] == {mode: local.observe(mode) for mode in MODES}
-        assert answer["admissible_actions"] == local.admissible
-        assert answer["reward"] == outcome.reward and answer["done"] == outcome.done
-        assert answer["valid"] == outcome.valid and answer["complaint"] == outcome.complaint
-    assert answer["score"]["info"] == dict(outcome.score.info)
-    assert answer["bought"] is True and answer["step"] == 5
-
-
 def test_looking_changes_nothing_and_gives_the_modes_asked_for(client):
     path = opened(client)
     view = client.get(f"{path}?modes=url,html").json
@@ -109,7 +93,8 @@ def test_over_the_cap_is_429_with_a_clear_text_until_one_is_closed(make):
     status, code, message = error(answer)
     assert (status, code) == (429, "shop_full") and "all 1 sessions are taken" in message
     assert int(answer.headers["Retry-After"]) > 0
-    assert client.post("/shop").status_code == 429
+    for door in ("/shop", f"{path}/copies"):
+        assert client.post(door).status_code == 429
     client.delete(path)
     assert client.post("/api/sessions").status_code == 201
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.webshop_server.recorded import lines
+from tests.webshop_server.recorded import PRODUCT_FIELDS, lines
 from tests.webshop_server.rows import row, write
 from webshop_server.data.raw import read_catalogue
 from webshop_server.errors import CatalogueError, UnknownProductError
@@ -19,25 +19,10 @@ def test_products_prices_and_indexed_texts_are_those_recorded(name: str, shared:
     loaded = list(lines(data / "loaded_products.jsonl.gz"))
     catalogue = read_catalogue(data)
     assert len(catalogue) == len(loaded) > 300
-    fields = {
-        "asin": "asin",
-        "Title": "title",
-        "Description": "description",
-        "BulletPoints": "bullets",
-        "category": "category",
-        "query": "query",
-        "product_category": "product_category",
-        "Attributes": "attributes",
-        "pricing": "pricing",
-        "Price": "price_tag",
-        "options": "options",
-        "option_to_image": "option_images",
-        "MainImage": "image",
-    }
     for product, expected in zip(catalogue, loaded, strict=True):
-        ours = {theirs: getattr(product, name) for theirs, name in fields.items()}
+        ours = {theirs: getattr(product, name) for theirs, name in PRODUCT_FIELDS.items()}
         # As JSON: tuples become lists, and the order of the options counts.
-        assert json.dumps(ours) == json.dumps({name: expected[name] for name in fields})
+        assert json.dumps(ours) == json.dumps({name: expected[name] for name in PRODUCT_FIELDS})
     prices = {product.asin: product.purchase_price for product in catalogue}
     assert prices == json.loads((data / "prices_seed0.json").read_text())
     indexed = {one["id"]: one["contents"] for one in lines(data / "index_docs.jsonl.gz")}

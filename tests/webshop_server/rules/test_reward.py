@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.webshop_server.recorded import lines, unit_cases
+from tests.webshop_server.recorded import PRODUCT_FIELDS, lines, unit_cases
+from tests.webshop_server.recorded import goal as recorded_goal
 from webshop_server.data.products import Product
 from webshop_server.errors import RewardError
 from webshop_server.rules import nouns
@@ -20,41 +21,18 @@ from webshop_server.rules.matching import (
 from webshop_server.rules.records import Reward, ShoppingGoal
 from webshop_server.rules.reward import attribute_matches, option_matches, score
 
+PRICE = {"pricing": (1.0,), "price_tag": "$1.0", "purchase_price": 1.0}
+
 
 def product(row: dict[str, Any]) -> Product:
     """A product of the reward table."""
-    return Product(
-        asin=row["asin"],
-        title=row["Title"],
-        description=row["Description"],
-        bullets=tuple(row["BulletPoints"]),
-        category=row["category"],
-        query=row["query"],
-        product_category=row["product_category"],
-        attributes=tuple(row["Attributes"]),
-        pricing=(1.0,),
-        price_tag="$1.0",
-        purchase_price=1.0,
-    )
+    known = {ours: row[theirs] for theirs, ours in PRODUCT_FIELDS.items() if theirs in row}
+    texts = {name: tuple(known[name]) for name in ("bullets", "attributes")}
+    return Product(**{**known, **texts, **PRICE})
 
 
 def goal(row: dict[str, Any]) -> ShoppingGoal:
-    options = row["goal_options"]
-    pairs = options.items() if isinstance(options, dict) else (("", value) for value in options)
-    return ShoppingGoal(
-        goal_id="table/0",
-        asin=row["asin"],
-        instruction=row["instruction_text"],
-        attributes=tuple(row["attributes"]),
-        options=tuple(pairs),
-        price_upper=row["price_upper"],
-        weight=1.0,
-        kind="table",
-        title=row["name"],
-        category=row["category"],
-        query=row["query"],
-        product_category=row["product_category"],
-    )
+    return recorded_goal(row, "table/0", "table")
 
 
 def recorded_nouns(case: dict[str, Any]) -> nouns.NounFinder:

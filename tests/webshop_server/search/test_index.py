@@ -76,14 +76,6 @@ def test_no_documents_wanted_is_an_error(index):
         index.search("red", k=0)
 
 
-def test_a_saved_index_opens_with_the_same_answers(index, tmp_path):
-    index.save(tmp_path / "deep" / "shop")
-    opened = SearchIndex.open(tmp_path / "deep" / "shop")
-    assert len(opened) == 4
-    for query in ("red shoe", "caf\u00e9", "\u2605", "nowhere"):
-        assert opened.search_scored(query) == index.search_scored(query)
-
-
 def test_an_index_in_memory_is_pickled_whole_and_an_opened_one_by_its_path(
     index, tmp_path, monkeypatch
 ):
@@ -140,19 +132,3 @@ def test_documents_are_read_one_batch_at_a_time(monkeypatch):
 def test_what_cannot_be_indexed_is_a_clear_error(asins, texts, message):
     with pytest.raises(SearchError, match=message):
         SearchIndex.build(asins, texts)
-
-
-def test_a_place_without_an_index_is_a_clear_error(tmp_path):
-    with pytest.raises(SearchError, match=r"holds no readable search index .*search\.json"):
-        SearchIndex.open(tmp_path)
-
-
-def test_a_damaged_index_is_a_clear_error(index, tmp_path):
-    index.save(tmp_path)
-    file = tmp_path / "search_documents.npy"
-    file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(SearchError, match=r"no readable search index .search_documents.npy is dam"):
-        SearchIndex.open(tmp_path)
-    (tmp_path / "search.json").write_text('{"format": 99, "counted": 4}')
-    with pytest.raises(SearchError, match="format 99, expected 2.; build it again and save it"):
-        SearchIndex.open(tmp_path)
