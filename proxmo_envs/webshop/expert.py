@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from webshop_server.data.word_lists import read_words
+from webshop_server.data.tables import read_words
 from webshop_server.rules.matching import COLOR_WORDS
 from webshop_server.search import analyse
 

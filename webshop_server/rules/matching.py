@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rapidfuzz.fuzz import token_set_ratio
 
-from webshop_server.data.word_lists import read_words
+from webshop_server.data.tables import read_words
 
 # Texts match when their token set ratio is above this; a set that contains the other has 100.
 THRESHOLD = 85

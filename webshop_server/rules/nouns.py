@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from webshop_server.data.json_stream import elements
-from webshop_server.data.word_lists import read_words
+from webshop_server.data.tables import read_words
 from webshop_server.errors import CatalogueError
 
 # (id of the product, its title) -> the nouns of the title, lower case, repeats kept.

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from webshop_server.data.word_lists import read_words
+from webshop_server.data.tables import read_words
 from webshop_server.search.stemmer import stem
 
 _STOP_WORDS = frozenset(read_words(Path(__file__).with_name("stop_words.txt")))

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from webshop_server.data.tables import read_table
 
 DEPARTMENTS: Final = ("beauty", "electronics", "fashion", "garden", "grocery")
 _LINKS: Final = {"+": "with", "~": "for"}
@@ -63,7 +59,7 @@ def kinds(few_words: bool = False) -> tuple[ProductKind, ...]:
 @cache
 def table(name: str) -> Mapping[str, Any]:
     """Return a TOML file beside this module."""
-    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+    return read_table(Path(__file__).with_name(f"{name}.toml"))
 
 
 def _kind(row: Mapping[str, Any], department: str) -> ProductKind:
