@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from webshop_server.data.tables import read_words
+from webshop_server.rules.actions import plain
 from webshop_server.rules.matching import COLOR_WORDS
 from webshop_server.search import analyse
 
@@ -293,7 +294,7 @@ def _read_item(parts: Sequence[str], labels: set[str]) -> _Page:
     chosen: dict[str, str] = {}
     name = ""
     for part in parts[4 : end - 1]:
-        label = " ".join(part.lower().split())
+        label = plain(part)
         if label in labels and name:
             options[name].append(label)
             continue
@@ -301,7 +302,7 @@ def _read_item(parts: Sequence[str], labels: set[str]) -> _Page:
         name = marked[1] if marked else part
         options[name] = []
         if marked:
-            chosen[name] = " ".join(marked[2].lower().split())
+            chosen[name] = plain(marked[2])
     return _Page(
         "item",
         options={name: tuple(values) for name, values in options.items()},
