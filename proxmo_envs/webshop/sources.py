@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from proxmo_envs.errors import (
@@ -104,9 +105,11 @@ class LocalShop:
         """Return the ids of a split; raises InvalidOptionError for an unknown one."""
         if split not in get_args(Split):
             raise InvalidOptionError(unknown("split", split, get_args(Split)))
-        goals = self.shop.goals
-        numbers = goals.split(split)  # type: ignore[arg-type]
-        return Computed(len(numbers), lambda index: goals.id_of(int(numbers[index])))
+        numbers = self.shop.goals.split(split)  # type: ignore[arg-type]
+        return Computed(len(numbers), partial(self._id, numbers))
+
+    def _id(self, numbers: Sequence[int], index: int) -> str:
+        return self.shop.goals.id_of(int(numbers[index]))
 
     def start(self, task: str | int) -> Session:
         """Start an episode; raises UnknownTaskError."""
