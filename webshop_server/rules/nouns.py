@@ -37,7 +37,7 @@ def rule(asin: str, title: str) -> Sequence[str]:
 def from_file(path: str | Path) -> NounFinder:
     """Use nouns that a tagger found: a JSON object of product ids and lists of their nouns.
 
-    Titles of products that the file does not know are left to the rule. Raises `CatalogueError`,
+    The rule finds the nouns of products that the file does not know. Raises `CatalogueError`,
     which names the line.
     """
     known: dict[str, list[str]] = {}
