@@ -151,8 +151,12 @@ class RecordedIteration:
         self._steps = [self.episodes[number]["steps"][step] for number, step in self.places]
         # Only a run with a critic records what that expected.
         self._has_values = all("value" in step for step in self._steps)
-        self._columns = self._credit_columns()
-        self.options: dict[str, Any] = {"gamma": config.credit.gamma, **config.credit.options}
+        self._columns = self._credit_columns(config)
+        self.options: dict[str, Any] = {
+            "gamma": config.credit.gamma,
+            "reward_scale": config.credit.reward_scale,
+            **config.credit.options,
+        }
         self.credit: credit.Credit | None = None
         self.notes = tuple(self._recompute(config))
 
@@ -235,7 +239,7 @@ class RecordedIteration:
                 "run had other options then, or another version of proxmo"
             )
 
-    def _credit_columns(self) -> dict[str, Any]:
+    def _credit_columns(self, config: Config) -> dict[str, Any]:
         """The rows of the credit, as `credit.assign` takes them."""
         played = [self.episodes[number] for number, _ in self.places]
         return {
@@ -247,6 +251,7 @@ class RecordedIteration:
             "state": [one["observation"] for one in self._steps],
             "truncated": [one["outcome"] == Outcome.TRUNCATED.value for one in played],
             "action": [one["action"] for one in self._steps],
+            "penalty": config.credit.invalid_penalty * ~self._recorded("valid").astype(bool),
         }
 
     def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
@@ -268,7 +273,9 @@ class RecordedIteration:
                 left_out[name] = f"needs {needs}, which this run does not record"
                 continue
             try:
-                assigned = self._assign(name, {"gamma": self.options["gamma"]})
+                assigned = self._assign(
+                    name, {key: self.options[key] for key in ("gamma", "reward_scale")}
+                )
                 found[name] = float(assigned.advantage[row])
             except Exception as error:  # as above; the other methods can still be compared
                 left_out[name] = _reason(error)
