@@ -26,8 +26,8 @@ def credit_options(settings: Any) -> dict[str, Any]:
     """The options of the configured method, tried on two rows so that a mistake shows at once.
 
     Args:
-        settings: has `method`, `gamma`, `omega`, `reward_scale` and `options`, as the section `credit` of a
-            configuration.
+        settings: has `method`, `gamma`, `omega`, `reward_scale` and `options`, as the section
+            `credit` of a configuration.
     """
     options = {
         "gamma": settings.gamma,
