@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proxmo.reporting.listener import Listener
+from proxmo.listener import Listener
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 import platform
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,9 +19,7 @@ from .display import show, show_json
 from .failures import DONE, FAILED
 
 if TYPE_CHECKING:
-    from proxmo_envs import TaskSet
-
-_SPLITS = ("train", "valid_seen", "valid_unseen")
+    from proxmo_envs import EnvReport, TaskSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +32,13 @@ class Finding:
 
 
 @click.command("doctor")
-@options.data("Also look for ALFWorld games there.")
+@options.env("Check this environment, as ID or MODULE:ID, against the contract")
+@options.data("Also look for ALFWorld games there; with --env, for its tasks.")
 @options.as_json("Print the findings as JSON.")
 @options.debug
-def command(data: str | None, as_json: bool) -> int:
+def command(env: str | None, data: str | None, as_json: bool) -> int:
     """Check what is installed and whether it works; exit code 1 when something is missing."""
-    findings = [_python(), *_packages(), _faiss(), _torch(), _environment(None)]
-    if data is not None:
-        findings.append(_environment(data))
+    findings = [_python(), *_packages(), _faiss(), _torch(), *_environments(env, data)]
     if as_json:
         show_json(findings)
     else:
@@ -86,30 +83,59 @@ def _torch() -> Finding:
     return _checked("torch", look)
 
 
-def _environment(data: str | None) -> Finding:
-    """Start one game, from `data` or a generated one."""
+def _environments(env: str | None, data: str | None) -> list[Finding]:
+    """Check `env`, or else every described environment, and the games in `data`."""
+    from proxmo_envs.description import descriptions
+
+    if env is not None:
+        return _report(env, data)
+    findings = [_checked(one.id, partial(_summary, one.id, None)) for one in descriptions()]
+    if data is not None:
+        findings.append(_checked(f"data {data}", partial(_summary, "ALFWorld-v0", data)))
+    return findings
+
+
+def _summary(env_id: str, data: str | None) -> str:
+    """Play a few episodes of the first split that the data holds: a file may have only one."""
+    report, tasks = _check(env_id, data)
+    return f"{len(tasks)} tasks in split {tasks.split}; {report.success}"
+
+
+def _report(env_id: str, data: str | None) -> list[Finding]:
+    """Say all that the check of one environment found."""
+    found: list[EnvReport] = []
 
     def look() -> str:
-        import gymnasium
+        report, tasks = _check(env_id, data)
+        found.append(report)
+        return f"keeps the contract; {len(tasks)} tasks in split {tasks.split}"
 
-        tasks = _tasks(data)
-        env = gymnasium.make("ALFWorld-v0", data=data, split=tasks.split)
-        _, info = env.reset(seed=0)
-        env.close()
-        return f"{len(tasks)} tasks in split {tasks.split}, started {info['task_id']}"
+    findings = [_checked(env_id, look)]
+    for report in found:
+        findings.append(Finding("success", True, report.success))
+        findings += [Finding("default", True, text) for text in report.defaults]
+        for one in report.abilities:
+            text = "yes" if one.present else f"no: needs {one.how}; used by {one.needed_for}"
+            findings.append(Finding(one.name, True, text))
+    return findings
 
-    return _checked("ALFWorld-v0" if data is None else f"data {data}", look)
 
-
-def _tasks(data: str | None) -> TaskSet:
-    """The tasks of the first split that the data holds: a file for evaluation has no other."""
+def _check(env_id: str, data: str | None) -> tuple[EnvReport, TaskSet]:
     import proxmo_envs
+    from proxmo.config import EnvConfig
+    from proxmo.rollout.environments import make_plain_env
+    from proxmo_envs.creators import creator_of
 
-    *earlier, last = _SPLITS
+    creator_of(env_id)
+    *earlier, last = proxmo_envs.description_of(env_id).splits or ("train",)
+    tasks = None
     for split in earlier:
         with suppress(proxmo_envs.InvalidOptionError):
-            return proxmo_envs.task_set("ALFWorld-v0", split, data)
-    return proxmo_envs.task_set("ALFWorld-v0", last, data)
+            tasks = proxmo_envs.task_set(env_id, split, data)
+            break
+    tasks = tasks or proxmo_envs.task_set(env_id, last, data)
+    with closing(make_plain_env(EnvConfig(id=env_id, data=data, split=tasks.split))) as env:
+        return proxmo_envs.check_text_env(env), tasks
 
 
 def _checked(name: str, look: Callable[[], str]) -> Finding:

@@ -17,7 +17,7 @@ from .failures import DONE, INCOMPLETE
 from .player_options import PlayerOptions, player_options
 
 if TYPE_CHECKING:
-    from proxmo.reporting.listener import Listener
+    from proxmo.listener import Listener
 
 
 def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
 @options.env("Environment  [the checkpoint's, else ALFWorld-v0]")
 @options.text(
     "--split",
-    "Split to choose tasks from  [the checkpoint's, else valid_unseen, WebShop test]",
+    "Split to choose tasks from  [the checkpoint's, else the environment's for evaluation]",
     metavar="S",
 )
 @options.data("Where the tasks come from  [as in training]")

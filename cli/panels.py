@@ -16,10 +16,10 @@ from .display import show, show_json
 @click.command("panels")
 @click.argument("panel", required=False)
 @options.path("--new", "Write a new panel.", metavar="FILE")
-@options.env("Environment of the new panel  [ALFWorld-v0]")
+@options.env("List the panels of this environment; with --new the environment of the panel")
 @options.text(
     "--split",
-    "Split of the new panel, several for their union  [valid_unseen]",
+    "Split of the new panel, several for their union  [the environment's for evaluation]",
     name="splits",
     metavar="S",
     multiple=True,
@@ -56,7 +56,7 @@ def command(
             raise UsageError(f"--new {new} makes a panel; leave {panel} out")
         _write(new, env, splits, data, episodes, seed or 0, name, assignments)
         return
-    choice = {"--env": env, "--split": splits, "--episodes": episodes, "--seed": seed}
+    choice: dict[str, object] = {"--split": splits, "--episodes": episodes, "--seed": seed}
     choice |= {"--name": name, "--set": assignments}
     if given := [flag for flag, value in choice.items() if value not in (None, ())]:
         raise UsageError(f"{', '.join(given)} describes a new panel: give --new FILE as well")
@@ -70,7 +70,7 @@ def command(
         else:
             click.echo(dump_panel(opened), nl=False)
         return
-    _list(data, as_json=as_json)
+    _list(env, data, as_json=as_json)
 
 
 def _write(
@@ -87,6 +87,7 @@ def _write(
     from proxmo.config_loading import resolve
     from proxmo.evaluation.panels import make_panel, write_panel
     from proxmo.rollout.environments import make_env
+    from proxmo_envs import description_of
 
     if path.exists():
         raise UsageError(f"--new {path} exists; a panel is not changed, choose another name")
@@ -96,7 +97,7 @@ def _write(
     world = resolve((), flags, assignments, base=Config()).env
     made = make_panel(
         world,
-        splits or ("valid_unseen",),
+        splits or (description_of(world.id).eval_split,),
         name=name or path.stem,
         episodes=episodes,
         seed=seed,
@@ -112,23 +113,26 @@ def _write(
     click.echo(f"{path}: panel {made.name}, {len(made.tasks)} tasks, sha256 {made.hash}")
 
 
-def _list(data: str | None, *, as_json: bool) -> None:
-    from proxmo.evaluation.panels import BUILT_IN, GENERATED, open_panel
+def _list(env: str | None, data: str | None, *, as_json: bool) -> None:
+    from proxmo.evaluation.panels import listed_panels, named_panels, open_panel
     from proxmo.reporting.tables import table
     from proxmo_envs import ProxmoEnvError
 
     rows: list[tuple[str, str, str, int, str, str]] = []
     fits, problem = False, None
-    for name in (*BUILT_IN, *GENERATED):
+    names = listed_panels(env)
+    published = named_panels()
+    for name in names:
+        short = name.rpartition(":")[2]
         try:
-            opened = open_panel(name, data if name in BUILT_IN else None)
+            opened = open_panel(name, data if short in published else None)
             rows.append((name, opened.env.id, opened.split, len(opened.tasks), opened.hash, ""))
-            fits = fits or name in BUILT_IN
+            fits = fits or short in published
         except (ProxmoError, ProxmoEnvError) as missing:
             # The data that is named fits the panels of one environment.
-            known, problem = BUILT_IN[name], problem or missing
+            (description, known), problem = published[short], problem or missing
             note = f"needs {known.needs}"
-            rows.append((name, known.env.id, "+".join(known.splits), known.episodes, "", note))
+            rows.append((name, description.id, "+".join(known.splits), known.tasks, "", note))
     if data is not None and not fits and problem is not None:
         raise problem
     if as_json:

@@ -77,7 +77,8 @@ def _play(world: Any, seed: int | None, choice: dict[str, Any], *, expert: bool)
             if line is None or line == _QUIT:
                 break
             if line == _LIST:
-                click.echo("\n".join(info["admissible_actions"]))
+                listed = info["admissible_actions"] or ["(the environment lists no commands)"]
+                click.echo("\n".join(listed))
                 continue
             observation, _, terminated, truncated, info = world.step(line)
             click.echo(observation)

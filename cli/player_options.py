@@ -17,17 +17,14 @@ if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, Panel, Player
 
 _DEFAULT_ENV = "ALFWorld-v0"
-# The split nobody trains on, for environments that do not call it as usual.
-_DEFAULT_SPLIT = {"WebShop-v0": "test"}
-_USUAL_SPLIT = "valid_unseen"
 
 # Which options belong to which player; those of an agent to every language model.
-_ASKING = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
+_AGENT = ("agent", "style", "temperature", "max_tokens", "prompt_tokens", "tries")
 _API = ("base_url", "rate", "timeout", "price_in", "price_out")
 _ALLOWED = {
-    "checkpoint": {*_ASKING, "device"},
-    "model": {*_ASKING, "device"},
-    "api": {*_ASKING, *_API},
+    "checkpoint": {*_AGENT, "device"},
+    "model": {*_AGENT, "device"},
+    "api": {*_AGENT, *_API},
     "policy": set[str](),
 }
 # A checkpoint is prompted as in its training; these need another --agent.
@@ -42,7 +39,7 @@ _FLAGS = (
     options.path("--checkpoint", "Player: a checkpoint, or a run directory for its latest one."),
     options.text("--model", "Player: directory or hub id of a model.", metavar="M"),
     options.text("--api", "Player: a model behind an OpenAI-compatible API.", metavar="NAME"),
-    options.text("--policy", "Player: expert or random.", metavar="NAME"),
+    options.text("--policy", "Player: expert, random, or MODULE:NAME of an agent.", metavar="NAME"),
     options.text("--agent", "direct, react or reflexion  [direct]", metavar="A"),
     options.text("--style", "Prompt of the direct agent: think, terse, bare  [think]", metavar="S"),
     options.number(
@@ -52,7 +49,7 @@ _FLAGS = (
         metavar="T",
     ),
     options.count("--max-tokens", "Longest response  [512]"),
-    options.count("--prompt-tokens", "Longest prompt  [2048, WebShop 4096, a whole episode 8192]"),
+    options.count("--prompt-tokens", "Longest prompt  [the environment's, a whole episode 8192]"),
     options.count("--tries", "Tries per task, Reflexion  [3]"),
     options.device(),
     options.text("--base-url", "Address of the API  [$OPENAI_BASE_URL]", metavar="URL"),
@@ -86,7 +83,7 @@ class PlayerOptions:
         if len(given) != 1:
             raise UsageError("give one of --checkpoint DIR, --model M, --api NAME, --policy NAME")
         ((kind, name),) = given.items()
-        flags = {flag: settings.pop(flag) for flag in (*_ASKING, *_API, "device")}
+        flags = {flag: settings.pop(flag) for flag in (*_AGENT, *_API, "device")}
         flags = {flag: value for flag, value in flags.items() if value is not None}
         strange = [flag for flag in flags if flag not in _ALLOWED[kind]]
         if strange:
@@ -104,9 +101,9 @@ class PlayerOptions:
         return cls(kind, str(name), flags)
 
     @property
-    def asking(self) -> dict[str, Any]:
-        """The fields of `Asking` that were given."""
-        return {_FIELDS.get(f, f): value for f, value in self.flags.items() if f in _ASKING}
+    def agent_settings(self) -> dict[str, Any]:
+        """The fields of `AgentSettings` that were given."""
+        return {_FIELDS.get(f, f): value for f, value in self.flags.items() if f in _AGENT}
 
     def evaluate(
         self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
@@ -121,8 +118,7 @@ class PlayerOptions:
             return self._evaluate_checkpoint(panel, choice, settings)
         if panel is None:
             tasks["env"] = tasks["env"] or _DEFAULT_ENV
-            name = tasks["env"].rpartition(":")[2]
-            tasks["split"] = tasks["split"] or _DEFAULT_SPLIT.get(name, _USUAL_SPLIT)
+            tasks["split"] = tasks["split"] or eval_split(tasks["env"])
         if self.kind == "policy":
             from proxmo.evaluation import evaluate_policy
 
@@ -139,21 +135,23 @@ class PlayerOptions:
         self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
     ) -> Evaluation:
         from proxmo.evaluation import checkpoint_panel, evaluate
-        from proxmo.evaluation.baselines import asked_checkpoint
+        from proxmo.evaluation.baselines import checkpoint_with_agent
 
         world = choice["env"] if panel is None else panel.env.id
         device = self.flags.get("device", "auto")
-        player, config = asked_checkpoint(Path(self.name), self.asking, world=world, device=device)
+        player, config = checkpoint_with_agent(
+            Path(self.name), self.agent_settings, world=world, device=device
+        )
         return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
 
     @contextmanager
     def _player(self, world: str, settings: Mapping[str, Any]) -> Iterator[Player]:
-        from proxmo.evaluation.baselines import Asking, api_player, model_player
+        from proxmo.evaluation.baselines import AgentSettings, api_player, model_player
 
-        asking = Asking(**self.asking)
+        agent_settings = AgentSettings(**self.agent_settings)
         if self.kind == "model":
             device = self.flags.get("device", "auto")
-            yield model_player(self.name, world, asking, device=device)
+            yield model_player(self.name, world, agent_settings, device=device)
             return
         from proxmo.policies.openai import ApiLimits
         from proxmo.policies.usage import Prices
@@ -164,7 +162,7 @@ class PlayerOptions:
         with api_player(
             self.name,
             world,
-            asking,
+            agent_settings,
             base_url=self.flags.get("base_url"),
             limits=ApiLimits(**limits),
             prices=Prices(self.flags.get("price_in", 0.0), self.flags.get("price_out", 0.0)),
@@ -172,6 +170,15 @@ class PlayerOptions:
             listener=settings["listener"],
         ) as player:
             yield player
+
+
+def eval_split(env_id: str) -> str:
+    """Return the split an environment is evaluated on, once the module that describes it is in."""
+    from proxmo_envs import description_of
+    from proxmo_envs.creators import creator_of
+
+    creator_of(env_id)
+    return description_of(env_id).eval_split
 
 
 def _named(flags: list[str]) -> str:

@@ -16,7 +16,7 @@ import click
 from proxmo.config import Config
 from proxmo.config_loading import differing_keys, dump_toml, load_toml, resolve
 from proxmo.errors import UsageError
-from proxmo.reporting.listener import Listener
+from proxmo.listener import Listener
 
 from . import options
 from .display import progress, show, show_json
@@ -121,15 +121,15 @@ def command(
 def _print_plan(config: Config, processes: int) -> None:
     """Print the configuration and its needs as comments; raise for one that cannot run."""
     named = differing_keys(resolve(), config)
-    # Defaults need no check, which would import numpy and gymnasium.
+    # Defaults need no check, which would make an environment.
     checked = any(key.startswith(("env.", "eval.split", "credit.")) for key in named)
     if checked:
         from proxmo.training.request import check_request
 
         check_request(config)
-    from proxmo.reporting.plan import plan
+    from proxmo.training.plan import plan
 
-    comments = plan(config, play=checked, processes=processes)
+    comments = plan(config, play=checked, nproc=processes)
     click.echo(dump_toml(config) + "".join(f"# {line}\n" for line in comments), nl=False)
 
 
@@ -194,19 +194,19 @@ def _train(
     signals: tuple[int, ...] = STOPPING,
 ) -> tuple[Run, bool]:
     """Run the trainer; return the run and whether a signal asked it to stop."""
-    from proxmo.training.distributed import joined
+    from proxmo.distributed import process_group
 
     title = f"proxmo · {config.env.id} · {config.model.name} · {config.credit.method}"
-    with joined(config.model.device) as world, ExitStack() as display:
+    with process_group(config.model.device) as group, ExitStack() as display:
         listener = Listener()
-        if world.leads:
+        if group.is_main:
             listener = display.enter_context(progress(title, minutes=minutes))
         listener.phase("loading libraries")
         from proxmo.training.loop import Trainer
 
-        path = world.told(path)  # the default name has the time in it
+        path = group.broadcast(path)  # the default name has the time in it
         trainer = Trainer(
-            config, out=path, resume=resume, listener=listener, minutes=minutes, world=world
+            config, out=path, resume=resume, listener=listener, minutes=minutes, processes=group
         )
         listener.message(f"run directory {path}")
         with GracefulStop(trainer.request_stop, listener.message, signals) as stop:
@@ -217,7 +217,7 @@ def _train_together(
     number: int, config: Config, path: Path, *, resume: bool, minutes: float | None
 ) -> tuple[Run, bool]:
     """Run the trainer in several processes, as torchrun would; return the result of the first."""
-    from proxmo.training.distributed import check_devices
+    from proxmo.distributed import check_devices
     from proxmo.training.launcher import Processes
 
     if "WORLD_SIZE" in os.environ:

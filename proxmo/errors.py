@@ -1,4 +1,4 @@
-"""The errors a user of proxmo can meet; each says what came, what was expected, what to do."""
+"""The errors of proxmo; each text names the wrong value, the expected one, and the remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ProxmoError(Exception):
 
 
 class UsageError(ProxmoError):
-    """What was asked for does not exist or does not fit together; the CLI exits with 2."""
+    """The request names something unknown or contradicts itself; the CLI exits with 2."""
 
 
 class ConfigError(UsageError):
@@ -33,7 +33,7 @@ class MissingDependencyError(ProxmoError):
 
 
 class DataError(ProxmoError):
-    """A file or directory is missing or cannot be read as what it should be."""
+    """A file or directory is missing or has the wrong content."""
 
 
 class CheckpointError(ProxmoError):
@@ -49,4 +49,4 @@ class TrainingError(ProxmoError):
 
 
 class ApiError(ProxmoError):
-    """An API refuses every request, or nobody answers there."""
+    """An API refuses every request, or no server answers."""

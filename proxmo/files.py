@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all."""
+"""Replaces files atomically: readers see the old content or the new, never half of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Writes a file so that at any moment the old or the new one is there, whole."""
+    """Writes a file atomically."""
     partial = path.with_name(f"{path.name}.new")
     with partial.open("wb") as file:
         file.write(content)
@@ -17,5 +17,5 @@ def replace_bytes(path: Path, content: bytes) -> None:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a text file in UTF-8 so that at any moment the old or the new one is there, whole."""
+    """Writes a text file in UTF-8 atomically."""
     replace_bytes(path, text.encode())

@@ -1,4 +1,4 @@
-"""What crosses module borders: steps, episodes, and the columns the credit assignment reads."""
+"""Data that crosses module borders: steps, episodes, and columns for the credit assignment."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Outcome(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One decision: the prompt as sent, the reply as sampled, and what the world paid for it.
+    """One decision: the prompt as sent, the response as sampled, and the reward.
 
-    `logprobs` are those of the sampler at sampling temperature, one per token of `response_ids`
-    (the end-of-turn token included). `observation` is the raw text the agent reacted to: the state
-    of the credit assignment.
+    `logprobs` are the sampler's at sampling temperature, one per token of `response_ids` (the
+    end-of-turn token included). `observation` is the raw text the agent reacted to: the state of
+    the credit assignment.
     """
 
     index: int
@@ -43,17 +43,17 @@ class Step:
     reason: str
     reward: float
     weight_version: int
-    # (prompt, response) tokens as an API counted them, which gives no ids.
+    # (prompt, response) tokens as counted by an API, which gives no ids.
     counted: tuple[int, int] | None = None
 
     @property
     def prompt_tokens(self) -> int:
-        """How many tokens were read."""
+        """Number of prompt tokens."""
         return len(self.prompt_ids) if self.counted is None else self.counted[0]
 
     @property
     def response_tokens(self) -> int:
-        """How many tokens were written."""
+        """Number of response tokens."""
         return len(self.response_ids) if self.counted is None else self.counted[1]
 
 
@@ -70,14 +70,14 @@ class Episode:
     outcome: Outcome
     score: float = 0.0
     cause: str | None = None
-    # Which try this was, for agents that play a task again after a failure.
+    # Number of this try, for agents that play a task again after a failure.
     trial: int = 1
-    # (read, written) tokens of the tries before this one and of the notes on them.
+    # (prompt, response) tokens of the tries before this one and of the notes on them.
     earlier: tuple[int, int] = (0, 0)
 
     @property
     def won(self) -> bool:
-        """Whether the environment said so; never inferred from the reward."""
+        """Whether the environment says so; never inferred from the reward."""
         return self.outcome is Outcome.WON
 
     @property
@@ -87,12 +87,12 @@ class Episode:
 
     @property
     def prompt_tokens(self) -> int:
-        """How many tokens were read, in all tries."""
+        """Prompt tokens of all tries."""
         return self.earlier[0] + sum(step.prompt_tokens for step in self.steps)
 
     @property
     def response_tokens(self) -> int:
-        """How many tokens were written, in all tries."""
+        """Response tokens of all tries."""
         return self.earlier[1] + sum(step.response_tokens for step in self.steps)
 
 
@@ -106,10 +106,11 @@ class Batch:
     index: NDArray[np.int64]
     reward: NDArray[np.float64]
     success: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
 
     @classmethod
     def from_episodes(cls, episodes: Sequence[Episode]) -> Batch:
-        """Lays out the steps of the episodes that can be learned from, none of those in ERROR."""
+        """Lays out the steps of all episodes except those that ended in ERROR."""
         usable = [e for e in episodes if e.outcome is not Outcome.ERROR and e.steps]
         lengths = [len(e.steps) for e in usable]
         steps = tuple(step for e in usable for step in e.steps)
@@ -120,12 +121,25 @@ class Batch:
             index=np.array([step.index for step in steps], dtype=np.int64),
             reward=np.array([step.reward for step in steps], dtype=np.float64),
             success=np.repeat([e.won for e in usable], lengths).astype(bool),
+            truncated=np.repeat([e.outcome is Outcome.TRUNCATED for e in usable], lengths).astype(
+                bool
+            ),
         )
 
     @property
     def states(self) -> list[str]:
         """Raw observation of each row."""
         return [step.observation for step in self.steps]
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """(S,) whether the action of each row was valid."""
+        return np.array([step.valid for step in self.steps], dtype=bool)
+
+    @property
+    def actions(self) -> list[str | None]:
+        """Action of each row, None where none could be read."""
+        return [step.action for step in self.steps]
 
     def __len__(self) -> int:
         return len(self.steps)

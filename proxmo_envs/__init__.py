@@ -6,27 +6,31 @@ import, `gymnasium.make("proxmo_envs:ALFWorld-v0")` does both.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import load_env_creator
 
 from proxmo_envs.alfworld.description import DESCRIPTION as _ALFWORLD
+from proxmo_envs.checker import EnvReport, check_text_env
+from proxmo_envs.contract import accepts
+from proxmo_envs.creators import creator_of, no_data
 from proxmo_envs.description import EnvDescription, describe, description_of
-from proxmo_envs.errors import InvalidOptionError, ProxmoEnvError, quote, unknown_env
-from proxmo_envs.task import Task, TaskSet
+from proxmo_envs.errors import ContractError, InvalidOptionError, ProxmoEnvError, quote
+from proxmo_envs.task import Task, TaskSet, seed_tasks
 from proxmo_envs.text_space import TextSpace
 from proxmo_envs.webshop.description import DESCRIPTION as _WEBSHOP
 
 __version__ = "0.1.0"
 __all__ = [
+    "ContractError",
     "EnvDescription",
+    "EnvReport",
     "InvalidOptionError",
     "ProxmoEnvError",
     "Task",
     "TaskSet",
     "TextSpace",
+    "check_text_env",
     "describe",
     "description_of",
     "task_set",
@@ -35,14 +39,12 @@ __all__ = [
 gymnasium.register(
     id="ALFWorld-v0",
     entry_point="proxmo_envs.alfworld.env:ALFWorldEnv",
-    vector_entry_point="proxmo_envs.alfworld.vector:ALFWorldVectorEnv",
     # As in the original's configuration.
     max_episode_steps=50,
 )
 gymnasium.register(
     id="WebShop-v0",
     entry_point="proxmo_envs.webshop.env:WebShopEnv",
-    vector_entry_point="proxmo_envs.webshop.vector:WebShopVectorEnv",
     # As in the experiments with the original.
     max_episode_steps=15,
 )
@@ -53,26 +55,20 @@ describe(_WEBSHOP)
 def task_set(env_id: str, split: str = "train", data: str | None = None, **kwargs: Any) -> TaskSet:
     """Return the tasks of a split of a registered environment, without making the environment.
 
-    Works for every environment whose class has a class method `task_set(split=, data=, **kwargs)`;
-    the further arguments are those of `gymnasium.make`. Raises InvalidOptionError when the class
-    has none or one that returns something else, or there is no such environment.
+    They are what the class method `task_set(split=, data=, **kwargs)` of the environment's class
+    lists; the further arguments are those of `gymnasium.make`. Where the class has no such method,
+    the tasks are seeds (`proxmo_envs.task.seed_tasks`).
+
+    Raises:
+        InvalidOptionError: there is no such environment or split, the environment takes no `data`,
+            or its `task_set` returns something else.
     """
-    module, _, name = env_id.rpartition(":")
-    if module:
-        importlib.import_module(module)
-    try:
-        spec = gymnasium.spec(name)
-    except gymnasium.error.UnregisteredEnv as cause:
-        raise InvalidOptionError(unknown_env(env_id)) from cause
-    entry: Any = spec.entry_point
-    if isinstance(entry, str):
-        entry = load_env_creator(entry)
-    tasks = getattr(entry, "task_set", None)
+    spec, creator = creator_of(env_id)
+    if data is not None and not accepts(creator, "data"):
+        raise InvalidOptionError(no_data(env_id, data))
+    tasks = getattr(creator, "task_set", None)
     if tasks is None:
-        raise InvalidOptionError(
-            f"{env_id} has no tasks to list: its class needs a class method "
-            "`task_set(split=, data=, ...)`"
-        )
+        return seed_tasks(spec.id, split)
     result = tasks(split=split, data=data, **{**spec.kwargs, **kwargs})
     if not isinstance(result, TaskSet) or not all(isinstance(one, str) for one in result.ids):
         raise InvalidOptionError(

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any
 
 import gymnasium
 
 from proxmo_envs.errors import InvalidOptionError, unknown
-
-T = TypeVar("T")
 
 # What the value of a reset option has to be: its type, and how a message calls that.
 Kinds = Mapping[str, tuple[type | tuple[type, ...], str]]
@@ -50,23 +48,4 @@ def check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
         raise InvalidOptionError(
             f"{name} is a truth value (in JSON true, false), got {value!r:.100}"
-        )
-
-
-def check_snapshot(snapshot: object, kind: type[T]) -> T:
-    """Return what came if it is a snapshot that an environment of this kind made."""
-    if not isinstance(snapshot, kind):
-        came = type(snapshot)
-        raise InvalidOptionError(
-            f"restore takes what snapshot() returned, a {kind.__module__}.{kind.__qualname__}; "
-            f"got a {came.__module__}.{came.__qualname__}"
-        )
-    return snapshot
-
-
-def check_expert(theirs: object, *, wanted: bool) -> None:
-    """Refuse a snapshot without expert where one is wanted: nobody has read what was said then."""
-    if wanted and theirs is None:
-        raise InvalidOptionError(
-            "the snapshot is of an environment without expert_action=True, this one has it"
         )

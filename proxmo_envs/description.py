@@ -23,7 +23,7 @@ class PublishedPanel:
     Attributes:
         splits: where the tasks are from.
         tasks: how many there are.
-        needs: the data in words, for the error that asks for it.
+        needs: the data in words, for the error that asks for it; "" where users bring none.
         variable: environment variable that may name the data; "" where there is none.
         kwargs: arguments of the environment.
         hash: of the panel in the data as it was published; "" where it is not known.
@@ -31,7 +31,7 @@ class PublishedPanel:
 
     splits: tuple[str, ...]
     tasks: int
-    needs: str
+    needs: str = ""
     variable: str = ""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
@@ -42,12 +42,12 @@ class PanelFamily:
     """Panels of data that comes with the package: PREFIX[-DIFFICULTY]-TASKS[-seedSEED].
 
     Attributes:
-        data: the argument `data` of the environment.
+        data: the argument `data` of the environment; None for one that takes none.
         split: where the tasks are from.
         listed: names that `proxmo panels` lists.
     """
 
-    data: str
+    data: str | None
     split: str
     listed: tuple[str, ...] = ()
 

@@ -34,6 +34,14 @@ class GameFileError(ProxmoEnvError):
     """A file exists but cannot be read as the game (or the games) it should hold."""
 
 
+class ContractError(ProxmoEnvError):
+    """An environment breaks the contract of docs/environments.md; `findings` lists every breach."""
+
+    def __init__(self, findings: Iterable[str], env: str = "the environment") -> None:
+        self.findings = tuple(findings)
+        super().__init__(f"{env} breaks the contract of environments: {'; '.join(self.findings)}")
+
+
 class ServerError(ProxmoEnvError):
     """The server that an environment plays on does not answer, or refuses."""
 

@@ -9,6 +9,13 @@ from functools import cached_property
 
 import numpy as np
 
+from proxmo_envs.errors import InvalidOptionError, UnknownTaskError, unknown
+
+# Splits of an environment that lists no tasks, and how many seeds each has.
+SEED_SPLITS = ("train", "valid_seen", "valid_unseen", "validation", "test")
+_SEEDS_PER_SPLIT = 1_000
+_SEED = "seed-"
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -91,3 +98,28 @@ class TaskSet:
         while len(order) < n:
             order += rng.permutation(len(self.ids))[: n - len(order)].tolist()
         return [self[index] for index in order]
+
+
+def seed_tasks(env: str, split: str) -> TaskSet:
+    """Return the tasks of an environment that lists none: seeds of its `reset`.
+
+    No seed is in two splits. Raises InvalidOptionError for a split that is not in `SEED_SPLITS`.
+    """
+    if split not in SEED_SPLITS:
+        raise InvalidOptionError(unknown(f"split of {env}", split, SEED_SPLITS))
+    first = SEED_SPLITS.index(split) * _SEEDS_PER_SPLIT
+    ids = (seed_task(seed) for seed in range(first, first + _SEEDS_PER_SPLIT))
+    return TaskSet(env, split, ids, lambda one: hashlib.sha256(f"{env} {one}".encode()).hexdigest())
+
+
+def seed_task(seed: int) -> str:
+    """Return the task id of a seed, such as `seed-0017`."""
+    return f"{_SEED}{seed:04d}"
+
+
+def seed_of(task_id: str) -> int:
+    """Return the seed in a task id; raises UnknownTaskError for any other id."""
+    number = task_id.removeprefix(_SEED)
+    if not (task_id.startswith(_SEED) and number.isascii() and number.isdigit()):
+        raise UnknownTaskError(f"unknown task {task_id[:200]!r}; expected one such as seed-0017")
+    return int(number)

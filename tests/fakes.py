@@ -31,11 +31,11 @@ from proxmo.config import (
     RolloutConfig,
     SamplingConfig,
 )
-from proxmo.policies.base import Reply
+from proxmo.policies.base import Response
 from proxmo_envs import TaskSet, TextSpace
 
 COUNTER = "tests.fakes:Counter-v0"
-# Few tokens, so that a model that has learnt nothing ends its reply often enough to act at all.
+# Few tokens, so that a model that has learnt nothing ends its response often enough to act at all.
 ALPHABET = "0123456789udnowt "
 SPECIAL = ("<pad>", "<user>", "<agent>", "<end>", "<unk>")
 TEMPLATE = (
@@ -62,7 +62,7 @@ def tiny_tokenizer() -> Any:
 
 
 def tiny_model(seed: int = 0) -> Any:
-    """A random Qwen2 model of about 20,000 parameters whose replies depend on the prompt."""
+    """A random Qwen2 model of about 20,000 parameters whose responses depend on the prompt."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -232,15 +232,15 @@ class ScriptedPolicy:
         max_new_tokens: int,
         seed: Sequence[int],
         seeds: Sequence[Sequence[int]] | None = None,
-    ) -> list[Reply]:
+    ) -> list[Response]:
         asked = {"temperature": temperature, "max_new_tokens": max_new_tokens, "seed": tuple(seed)}
         self.asked.append({"prompts": [list(one) for one in prompts], **asked})
-        replies = []
+        responses = []
         for _ in prompts:
             said = self.texts.pop(0)
             text, reason = said if isinstance(said, tuple) else (said, "stop")
-            replies.append(Reply((7, 3), (-0.5, -0.25), text, reason, weight_version=9))
-        return replies
+            responses.append(Response((7, 3), (-0.5, -0.25), text, reason, weight_version=9))
+        return responses
 
 
 class GivenPool:

@@ -1,4 +1,4 @@
-"""What turns an observation into an action: prompts with a history window, the reply parser."""
+"""What turns an observation into an action: prompts with a history window, the response parser."""
 
 from proxmo.agents.parser import ParsedAction, ParseReason, parse_action
 from proxmo.agents.prompts import Cut, Prompt, PromptBuilder, Turn, View

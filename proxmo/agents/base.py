@@ -30,10 +30,10 @@ class Situation:
 class Decision:
     """An action and how it came about; the token fields are empty without a language model.
 
-    `action` is None when the reply held none: the environment is then stepped with the empty
+    `action` is None when the response held none: the environment is then stepped with the empty
     string, never with text the parser rejected. `overflow` says that the prompt did not fit, so
     nothing was asked. `error` says why the policy could not answer: the episode then ends as an
-    ERROR with that cause. `counted` is that of the reply.
+    ERROR with that cause. `counted` is that of the response.
     """
 
     action: str | None

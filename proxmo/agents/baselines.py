@@ -30,11 +30,11 @@ def baseline_agent(
 
     Args:
         kind: one of `AGENTS`.
-        policy: who replies.
+        policy: who responds.
         prompt: style and history of the direct agent, token budget of all.
         world: gymnasium id, for the examples of ReAct and Reflexion.
         temperature: of the sampling, 0 is greedy.
-        max_new_tokens: longest reply.
+        max_new_tokens: longest response.
         tries: most episodes per task, for Reflexion.
 
     Raises:

@@ -20,7 +20,7 @@ _PROBE = 'task: 1 "quoted" it\'s {x} {{y}} <think>a</think>\n\nlook & listen <b>
 
 
 class ChatFrame:
-    """Turns the user's message into the token ids of a prompt that ends where the reply begins."""
+    """Turns the user's message into token ids that end where the response begins."""
 
     def __init__(self, tokenizer: Any) -> None:
         """Renders the template of a transformers tokenizer, if it has one.
@@ -58,7 +58,7 @@ class ChatFrame:
 
     def _fixed_text(self) -> tuple[str, str] | None:
         if not self._has_template:
-            return "", "\n"  # a base model: the reply starts on a new line
+            return "", "\n"  # a base model: the response starts on a new line
         parts = self._apply(_MARK).split(_MARK)
         if len(parts) != 2 or self._apply(_PROBE) != parts[0] + _PROBE + parts[1]:
             return None

@@ -1,4 +1,4 @@
-"""The agent that is trained and compared: prompt, one reply of the policy, strict parsing."""
+"""The agent that is trained and compared: prompt, one response of the policy, strict parsing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from proxmo.agents.base import Decision, Situation, own_seeds
 from proxmo.agents.parser import parse_action
 from proxmo.agents.prompts import Cut, Prompt, PromptBuilder
-from proxmo.policies.base import ChatPolicy, Policy, Reply
+from proxmo.policies.base import ChatPolicy, Policy, Response
 
 
 class LanguageAgent:
-    """Asks a policy for one reply per situation.
+    """Asks a policy for one response per situation.
 
     Args:
-        policy: who replies; one behind an API gets messages, any other the ids of the prompts.
+        policy: who responds; one behind an API gets messages, any other the ids of the prompts.
         builder: writes the prompts; made with the policy's tokenizer, or none for an API.
-        style: how the reply is read, as `parse_action` names it.
+        style: how the response is read, as `parse_action` names it.
         temperature: of the sampling, 0 is greedy.
-        max_new_tokens: longest reply.
+        max_new_tokens: longest response.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class LanguageAgent:
         self.max_new_tokens = max_new_tokens
         # Whether the policy answers one by one, so that episodes need not wait for each other.
         self.concurrent = bool(getattr(policy, "concurrent", False))
-        # Tokens of all replies so far.
+        # Tokens of all responses so far.
         self.sampled_tokens = 0
         # A tokenizer sets its truncation on every call and panics when two threads do so.
         self._lock = threading.Lock()
@@ -53,33 +53,33 @@ class LanguageAgent:
             prompts = [self.builder.build(s.view) for s in situations]
         asked = [i for i, prompt in enumerate(prompts) if Cut.OVER_BUDGET not in prompt.cuts]
         seeds = own_seeds([situations[i] for i in asked])
-        replies = self.ask([prompts[i] for i in asked], seed=seed, seeds=seeds)
+        responses = self.ask([prompts[i] for i in asked], seed=seed, seeds=seeds)
         with self._lock:
-            self.sampled_tokens += sum(len(reply.ids) for reply in replies)
+            self.sampled_tokens += sum(len(response.ids) for response in responses)
         decisions = [
             Decision(None, valid=False, reason="overflow", overflow=True) for _ in situations
         ]
-        for i, reply in zip(asked, replies, strict=True):
-            if reply.error is not None:
-                decisions[i] = Decision(None, valid=False, reason="error", error=reply.error)
+        for i, response in zip(asked, responses, strict=True):
+            if response.error is not None:
+                decisions[i] = Decision(None, valid=False, reason="error", error=response.error)
                 continue
             parsed = parse_action(
-                reply.text,
+                response.text,
                 situations[i].view.admissible,
-                finish_reason=reply.finish_reason,
+                finish_reason=response.finish_reason,
                 style=self.style,
             )
             decisions[i] = Decision(
                 action=parsed.action,
                 valid=parsed.valid,
                 reason=parsed.reason.value,
-                response=reply.text,
+                response=response.text,
                 prompt_ids=tuple(prompts[i].ids),
-                response_ids=reply.ids,
-                logprobs=reply.logprobs,
-                weight_version=reply.weight_version,
+                response_ids=response.ids,
+                logprobs=response.logprobs,
+                weight_version=response.weight_version,
                 cuts=tuple(cut.value for cut in prompts[i].cuts),
-                counted=reply.counted,
+                counted=response.counted,
             )
         return decisions
 
@@ -89,10 +89,10 @@ class LanguageAgent:
         *,
         seed: Sequence[int],
         seeds: Sequence[Sequence[int]] | None = None,
-    ) -> list[Reply]:
-        """Returns the policy's reply to each prompt."""
+    ) -> list[Response]:
+        """Returns the policy's response to each prompt."""
         if isinstance(self.policy, ChatPolicy):
-            return self.policy.reply(
+            return self.policy.respond(
                 [prompt.text for prompt in prompts],
                 temperature=self.temperature,
                 max_new_tokens=self.max_new_tokens,

@@ -40,7 +40,7 @@ _BANNER = re.compile(r"^[ \t]*-=.*=-[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class PromptLayout:
     """How one style writes a view; `hidden` actions (None: all) are not offered, but accepted."""
 
     render: Callable[[View], str]
@@ -95,10 +95,10 @@ def terse_text(view: View) -> str:
         task: put a mug in desk.
 
     An action is followed by what it led to, so the observation before the oldest remembered action
-    is left out. The task stands last, always as far from the reply: a small model finds it there
-    with less training. In front of every action stands a newline or ">", never a blank: byte-level
-    tokenizers then split it into the very tokens of the reply, and a model that has learned to copy
-    can copy it.
+    is left out. The task stands last, always as far from the response: a small model finds it
+    there with less training. In front of every action stands a newline or ">", never a blank:
+    byte-level tokenizers then split it into the very tokens of the response, and a model that has
+    learned to copy can copy it.
     """
     results = [turn.observation for turn in view.history[1:]] + [f"now: {view.observation}"]
     if view.history:
@@ -110,11 +110,13 @@ def terse_text(view: View) -> str:
 
 
 LAYOUTS = {
-    "think": Layout(think_text, hidden=frozenset({"help"}), one_line=False),
+    "think": PromptLayout(think_text, hidden=frozenset({"help"}), one_line=False),
     # `examine` stays: one line each names the place the agent is at and the thing it holds.
-    "terse": Layout(terse_text, hidden=frozenset({"help", "look", "inventory"}), one_line=True),
+    "terse": PromptLayout(
+        terse_text, hidden=frozenset({"help", "look", "inventory"}), one_line=True
+    ),
     # For worlds whose observations show what can be done: half of a page would be said twice.
-    "bare": Layout(terse_text, hidden=None, one_line=True),
+    "bare": PromptLayout(terse_text, hidden=None, one_line=True),
 }
 
 
@@ -144,7 +146,7 @@ def _keep_parts_apart(match: re.Match[str]) -> str:
     return "" if match["mark"] else " "
 
 
-def shown_actions(admissible: Sequence[str], layout: Layout) -> tuple[str, ...]:
+def shown_actions(admissible: Sequence[str], layout: PromptLayout) -> tuple[str, ...]:
     """Leaves out what the layout does not offer."""
     if layout.hidden is None:
         return ()

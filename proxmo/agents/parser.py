@@ -1,22 +1,22 @@
-"""From a reply to an action: strict and total, so that only what was meant as one is executed.
+"""From a response to an action: strict and total, so that only what was meant as one is executed.
 
 Rules, style "think" (tags are lower-case and matched exactly):
 
 1. Thinking is what stands between `<think>` and the next `</think>`; it is ignored, tags inside it
    included. It may be absent: the action is what counts. A `</think>` before any `<think>` closes
    thinking that the prompt opened, as the chat templates of reasoning models do. Any other unpaired
-   think tag makes the reply malformed.
+   think tag makes the response malformed.
 2. Outside the thinking there is exactly one `<action>...</action>`; other text around it is
    ignored. The action is what stands between the tags, stripped.
-3. A reply that was cut by the length limit counts if its only action block was complete by then.
+3. A response that was cut by the length limit counts if its only action block was complete by then.
 
 Style "react": thinking in tags is ignored as above, and so is everything from a line on that begins
 with "Observation:", because it is the world's part and not the model's. In what is left, exactly
-one line begins with "Action:", and the rest of that line is the action. In a reply that was cut by
-the length limit, the line has to be ended.
+one line begins with "Action:", and the rest of that line is the action. In a response that was cut
+by the length limit, the line has to be ended.
 
-Styles "terse" and "bare": the whole reply, stripped, is the action; it is one line, and the model
-has to end it by itself.
+Styles "terse" and "bare": the whole response, stripped, is the action; it is one line, and the
+model has to end it by itself.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BLANK = re.compile(r"<[A-Za-z][^<>]*>")
 
 
 class ParseReason(str, Enum):
-    """Why a reply is, or is not, a valid action."""
+    """Why a response is, or is not, a valid action."""
 
     OK = "ok"
     NO_ACTION = "no_action"
@@ -64,13 +64,14 @@ def parse_action(
     finish_reason: str = "stop",
     style: str = "think",
 ) -> ParsedAction:
-    """Reads the action out of a reply by the rules above.
+    """Reads the action out of a response by the rules above.
 
     Args:
-        text: The reply without special tokens.
+        text: The response without special tokens.
         admissible: The actions on offer; None or empty when they are not known, and then every
             well-formed action is valid. `<...>` inside an entry is a blank that any text fills.
-        finish_reason: "length" when the reply was cut; anything else counts as ended by the model.
+        finish_reason: "length" when the response was cut; anything else counts as ended by the
+            model.
         style: "think", "terse", "bare" or "react", as in `PromptConfig.style`.
 
     Returns:
@@ -79,7 +80,7 @@ def parse_action(
         but it is not valid.
 
     Raises:
-        UnknownNameError: `style` is not a style. No reply raises.
+        UnknownNameError: `style` is not a style. No response raises.
     """
     if style not in _READERS:
         raise UnknownNameError("prompt style", style, _READERS)
@@ -136,14 +137,14 @@ _READERS: dict[str, Callable[[str, bool], str | ParseReason]] = {
 
 
 def spoken_thought(text: str) -> str:
-    """Returns the thought of a reply in style "react", in one line; "" when there is none."""
+    """Returns the thought of a response in style "react", in one line; "" when there is none."""
     own = _OBSERVATION_LINE.split(outside_thinking(text), maxsplit=1)[0]
     before = _ACTION_LINE.split(own, maxsplit=1)[0]
     return " ".join(before.split()).removeprefix("Thought:").strip()
 
 
 def outside_thinking(text: str) -> str:
-    """Returns the reply without what stands between think tags."""
+    """Returns the response without what stands between think tags."""
     opened, closed = text.find("<think>"), text.find("</think>")
     if closed >= 0 and (opened < 0 or closed < opened):
         text = text[closed + len("</think>") :]

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any
 
 from proxmo.agents.chat import ChatFrame
-from proxmo.agents.layouts import LAYOUTS, Layout, shown_actions
+from proxmo.agents.layouts import LAYOUTS, PromptLayout, shown_actions
 from proxmo.agents.views import Turn, View
 from proxmo.config import PromptConfig
 from proxmo.errors import UnknownNameError
@@ -45,7 +45,7 @@ class PromptBuilder:
     """Writes prompts in one style for one tokenizer."""
 
     def __init__(
-        self, config: PromptConfig, tokenizer: Any | None, layout: Layout | None = None
+        self, config: PromptConfig, tokenizer: Any | None, layout: PromptLayout | None = None
     ) -> None:
         """Renders the chat template once.
 
@@ -105,7 +105,7 @@ class PromptBuilder:
         return View(
             task=task,
             history=tuple(
-                Turn(layout.tidy(t.observation, task), t.action.strip(), t.reply) for t in recent
+                Turn(layout.tidy(t.observation, task), t.action.strip(), t.response) for t in recent
             ),
             step=view.step,
             observation=layout.tidy(view.observation, task),

@@ -1,6 +1,6 @@
 """ReAct (arXiv 2210.03629): a thought before every action, the whole past in sight, examples.
 
-Our protocol, the same for every model: one reply is one thought and one action, which costs one
+Our protocol, the same for every model: one response is one thought and one action, which costs one
 step; the past is shown whole, thoughts included, as far as the token budget reaches; the possible
 actions are those the other agents see too. The examples are our own.
 """
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from proxmo.agents.layouts import Layout
+from proxmo.agents.layouts import PromptLayout
 from proxmo.agents.parser import BLANK, spoken_thought
 from proxmo.agents.views import Turn, View
 from proxmo_envs import description_of
@@ -37,11 +37,11 @@ _NO_ACTION = "(none: the reply held no action)"
 
 
 @cache
-def react_layout(world: str) -> Layout:
+def react_layout(world: str) -> PromptLayout:
     """The layout with the examples that the description of an environment names, if any."""
     package, _, name = description_of(world).examples.partition(":")
     examples = (files(package) / name).read_text(encoding="utf-8").strip() if name else ""
-    return Layout(
+    return PromptLayout(
         lambda view: _react_text(view, examples), hidden=frozenset({"help"}), one_line=True
     )
 
@@ -79,7 +79,7 @@ def transcript(view: View) -> str:
 
 def _written(turn: Turn) -> str:
     lines = [f"Observation: {turn.observation}"]
-    thought = spoken_thought(turn.reply)
+    thought = spoken_thought(turn.response)
     if thought:
         lines.append(f"Thought: {thought}")
     return "\n".join([*lines, f"Action: {turn.action or _NO_ACTION}"])

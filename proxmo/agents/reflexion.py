@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from proxmo.agents.base import Decision, Situation
 from proxmo.agents.language import LanguageAgent
-from proxmo.agents.layouts import Layout
+from proxmo.agents.layouts import PromptLayout
 from proxmo.agents.parser import outside_thinking
 from proxmo.agents.prompts import GAP, PromptBuilder
 from proxmo.agents.react import memory_text, transcript
@@ -46,7 +46,7 @@ def _reflection_text(view: View) -> str:
     return _PROMPT.format(past=memory_text(view.memory), transcript=transcript(view))
 
 
-REFLECTION = Layout(_reflection_text, hidden=frozenset(), one_line=True)
+REFLECTION = PromptLayout(_reflection_text, hidden=frozenset(), one_line=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +100,15 @@ class ReflexionAgent:
             (*seed, zlib.crc32(e.task_id.encode()), e.member, e.trial, _NOTE)
             for e in (episodes[i] for i in noted)
         ]
-        replies = self.actor.ask(prompts, seed=(*seed, _NOTE), seeds=seeds)
-        for i, prompt, reply in zip(noted, prompts, replies, strict=True):
+        responses = self.actor.ask(prompts, seed=(*seed, _NOTE), seeds=seeds)
+        for i, prompt, response in zip(noted, prompts, responses, strict=True):
             episode = episodes[i]
-            if reply.error is not None:
-                cause = f"no note on trial {episode.trial}: {reply.error}"
+            if response.error is not None:
+                cause = f"no note on trial {episode.trial}: {response.error}"
                 settled[i] = replace(episode, outcome=Outcome.ERROR, cause=cause)
                 continue
-            notes = (*self._of(episode).notes, _note(reply.text))
-            read, written = reply.counted or (len(prompt.ids), len(reply.ids))
+            notes = (*self._of(episode).notes, _note(response.text))
+            read, written = response.counted or (len(prompt.ids), len(response.ids))
             place = (episode.task_id, episode.member, episode.trial + 1)
             self._past[place] = _Past(
                 tuple(note for note in notes if note)[-KEPT_NOTES:],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from proxmo.errors import UsageError
 
 class ExpertAgent:
     """Plays `info["expert_action"]`; the environment must be made with `expert_action=True`."""
+
+    env_options: Mapping[str, Any] = {"expert_action": True}
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
         """Returns the expert's action for each situation."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A past step: what was seen, and the action sent then (empty when the reply held none).
+    """A past step: what was seen, and the action sent then (empty when the response held none).
 
-    `reply` is the whole text the action was read from, for agents that remember their thoughts.
+    `response` is the whole text the action was read from, for agents that remember their thoughts.
     """
 
     observation: str
     action: str
-    reply: str = ""
+    response: str = ""
 
 
 @dataclass(frozen=True, slots=True)

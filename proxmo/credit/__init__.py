@@ -11,6 +11,7 @@ from proxmo.credit.assign import Credit, assign
 from proxmo.credit.explain import Explanation
 from proxmo.credit.proximity import ProximityIndex
 from proxmo.credit.registry import Neighbour, Parts, method, method_names, method_options
+from proxmo.credit.requirements import credit_options, needs_policy, needs_values
 from proxmo.credit.rows import Rows
 
 __all__ = [
@@ -21,7 +22,10 @@ __all__ = [
     "ProximityIndex",
     "Rows",
     "assign",
+    "credit_options",
     "method",
     "method_names",
     "method_options",
+    "needs_policy",
+    "needs_values",
 ]

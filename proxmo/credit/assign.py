@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 
 from proxmo.credit.diagnostics import diagnose
 from proxmo.credit.explain import Explanation, explain_row
-from proxmo.credit.registry import Parts, check_options, find_method
+from proxmo.credit.options import check_options
+from proxmo.credit.registry import Parts, find_method
 from proxmo.credit.rows import Rows, sort_rows
 from proxmo.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
 class Credit:
-    """What each of S steps is worth: advantage = episode_advantage + omega * step_advantage.
+    """What each of S steps is worth: A_E + omega A_S - penalty.
 
     Attributes:
-        advantage: (S,) the number every token of the step's response is weighted with.
+        advantage: (S,) that sum, the number every token of the step's response is weighted with.
         episode_advantage: (S,) its episode part, A_E.
         step_advantage: (S,) its step part before omega, A_S.
-        step_return: (S,) discounted return from the step on, G_t.
+        step_return: (S,) discounted return from the step on, times `reward_scale`, G_t.
         modulation: (S,) ProxMO's weight inside A_E; None for methods without one.
         diagnostics: metrics by name, `credit/...`.
     """
@@ -39,12 +40,11 @@ class Credit:
     _rows: Rows = field(repr=False)
     _parts: Parts = field(repr=False)
 
-    def explain(self, row: int, methods: Iterable[str] = ()) -> Explanation:
+    def explain(self, row: int) -> Explanation:
         """Why a row got its advantage.
 
         Args:
             row: row of the arrays that were passed.
-            methods: names of methods to tell what they would have given, with their defaults.
 
         Raises:
             IndexError: no such row.
@@ -52,7 +52,7 @@ class Credit:
         rows = len(self._rows.expand)
         if not isinstance(row, (int, np.integer)) or not 0 <= row < rows:
             raise IndexError(f"row is {row!r}; expected one of the {rows} rows, counted from 0")
-        return explain_row(self._rows, self._parts, int(row), tuple(methods))
+        return explain_row(self._rows, self._parts, int(row))
 
 
 def assign(
@@ -65,6 +65,10 @@ def assign(
     success: Iterable[bool],
     state: Any,
     gamma: float = 0.95,
+    truncated: Iterable[bool] | None = None,
+    action: Iterable[str | None] | None = None,
+    penalty: Any = None,
+    reward_scale: float = 1.0,
     **options: Any,
 ) -> Credit:
     """Assign credit to every step of a batch of episodes.
@@ -78,6 +82,13 @@ def assign(
         success: (S,) the environment's success flag, on the last row of an episode or on all.
         state: S observations, or an (S, D) array of embeddings; None for methods that need none.
         gamma: discount of the step return, in [0, 1].
+        truncated: (S,) whether a limit cut the episode off, on any or all of its rows. Methods
+            that use values then expect the value of its last state to go on, not 0.
+        action: S actions as text, for methods that compare actions; None for no valid one.
+        penalty: (S,) number to subtract from the advantage of this step alone, for example for an
+            invalid action. A penalty in `reward` lowers the returns of all earlier steps too.
+        reward_scale: what a reward of 1 counts as in the step part. The step part grows with the
+            rewards and a z-scored episode part does not: the paper's environments pay 10 for a win.
         **options: options of the method.
 
     Returns:
@@ -90,7 +101,7 @@ def assign(
         DataError: arrays that do not fit together, or a method that gave no finite number per step.
     """
     function = find_method(method)
-    check_options(method, options)
+    check_options(method, function, options)
     rows = sort_rows(
         group=group,
         episode=episode,
@@ -99,9 +110,14 @@ def assign(
         success=success,
         state=state,
         gamma=gamma,
+        truncated=truncated,
+        action=action,
+        reward_scale=reward_scale,
     )
     parts = function(rows, **options)
     _check_parts(method, parts, len(rows.reward))
+    if penalty is not None:
+        parts = replace(parts, penalty=rows.column("penalty", penalty))
 
     def expanded(column: NDArray[np.float64]) -> Any:
         return _like(column[rows.expand], reward)

@@ -15,18 +15,17 @@ Ints = NDArray[np.int64]
 _LARGEST = 1e100
 
 
-def check_lengths(columns: dict[str, NDArray[Any]], state: Any) -> None:
-    """Raise DataError unless all arrays have one entry per step."""
-    lengths = {name: len(values) for name, values in columns.items()}
-    if state is not None:
-        lengths["state"] = len(state)
+def check_lengths(columns: dict[str, NDArray[Any]], **others: Any) -> None:
+    """Raise DataError unless all columns that are given have one entry per step."""
+    given = columns | {name: column for name, column in others.items() if column is not None}
+    lengths = {name: len(values) for name, values in given.items()}
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise DataError(f"arrays differ in length ({text}); expected one entry per step in each")
 
 
-def check_values(step: NDArray[Any], reward: NDArray[np.float64], success: NDArray[Any]) -> None:
-    """Raise DataError for a step, reward or success that none can be."""
+def check_values(step: NDArray[Any], reward: NDArray[np.float64]) -> None:
+    """Raise DataError for a step that is no whole number or a reward that is not finite."""
     whole = step >= 0
     if step.dtype.kind == "f":
         # The largest int64 is no float: rounded to one it is 2^63, which half precision has not.
@@ -35,7 +34,11 @@ def check_values(step: NDArray[Any], reward: NDArray[np.float64], success: NDArr
         whole &= step <= np.iinfo(np.int64).max
     _refuse("step", step, ~whole, "a whole number from 0 on")
     check_finite("reward", reward)
-    _refuse("success", success, (success != 0) & (success != 1), "a flag, 0 or 1")
+
+
+def check_flags(name: str, values: NDArray[Any]) -> None:
+    """Raise DataError unless every value is a flag, 0 or 1."""
+    _refuse(name, values, (values != 0) & (values != 1), "a flag, 0 or 1")
 
 
 def check_finite(name: str, values: NDArray[np.float64]) -> None:

@@ -1,4 +1,4 @@
-"""DAPO (arXiv 2503.14476): GRPO's advantage; what is new in it is outside the credit.
+"""DAPO (arXiv 2503.14476): GRPO's advantage; its novelties are outside the credit.
 
 Clip-higher and the token mean are settings of the loss, dynamic sampling (groups without variance
 are replaced) and the overlong penalty belong to the rollout.

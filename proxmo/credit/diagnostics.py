@@ -16,6 +16,7 @@ def diagnose(rows: Rows, parts: Parts) -> dict[str, float]:
     - zero_advantage_share: steps that teach nothing.
     - zero_variance_groups: share of groups whose episodes have equal returns.
     - advantage_variance, episode_variance, step_variance: of A, A_E and omega A_S over the steps.
+    - step_share: the last one as a share of the last two together; 0 where both are 0.
     - singleton_share: steps whose state no other step of the group shares; exact matching finds no
       comparison for them.
     - success_rate_*: share of groups by success rate, 0 and 1 exactly, quarters between.
@@ -24,15 +25,17 @@ def diagnose(rows: Rows, parts: Parts) -> dict[str, float]:
         return dict(parts.diagnostics)
     advantage = parts.advantage
     flat = without_variance(rows.episode_return, rows.episode_group, rows.episode_scale)
+    of_episode, of_step = float(parts.episode.var()), float((parts.omega * parts.step).var())
     result = {
         "credit/zero_advantage_share": float((advantage == 0).mean()),
         "credit/zero_variance_groups": float(flat.mean()),
         "credit/advantage_variance": float(advantage.var()),
-        "credit/episode_variance": float(parts.episode.var()),
-        "credit/step_variance": float((parts.omega * parts.step).var()),
+        "credit/episode_variance": of_episode,
+        "credit/step_variance": of_step,
+        "credit/step_share": of_step / (of_episode + of_step) if of_step else 0.0,
     }
-    if rows.state is not None:
-        node = collapse(rows.state, rows.group).of_row
+    if rows.state_code is not None:
+        node = collapse(rows.state_code, rows.group).of_row
         result["credit/singleton_share"] = float((np.bincount(node)[node] == 1).mean())
     return result | _success_histogram(rows) | dict(parts.diagnostics)
 

@@ -18,14 +18,15 @@ from proxmo.credit.registry import find_callable
 from proxmo.credit.terms import Terms, count_terms
 from proxmo.errors import ConfigError, UnknownNameError
 
-Vectors = NDArray[np.float32]
+Vectors = NDArray[np.floating]
 # Maps the distinct observations of one pool to their vectors, (U,) -> (U, D).
 Embedding = Callable[[list[str]], NDArray[np.floating]]
 
-# Most columns of a TF-IDF vector: more than a task's observations need up to LARGE states, 200 MB
-# for 100,000 states above.
-MAX_COLUMNS, MAX_COLUMNS_LARGE = 4096, 512
-LARGE = 4096
+# Pools of up to this many states are compared in double precision: it costs little there.
+DOUBLE = 1024
+# The most numbers of a pool's vectors (half a gigabyte) and multiplications of comparing all pairs
+# (up to about a minute of one core).
+_MOST_NUMBERS, _MOST_WORK = 2**27, 10**13
 
 HASH_COLUMNS = 512
 HASH_NGRAMS = (3, 4, 5)
@@ -73,32 +74,52 @@ def find_embedding(name: str | Embedding) -> Embedding:
     return find_callable(name, "embedding")
 
 
-def normalise(vectors: NDArray[Any]) -> Vectors:
-    """Scale rows to length 1; a zero row stays zero."""
+def normalise(vectors: NDArray[Any], out: Vectors | None = None) -> Vectors:
+    """Scale rows to length 1, in `out` if given; a zero row stays zero."""
     # Dividing by the largest entry first keeps squares of huge and tiny entries finite and nonzero.
     largest = np.maximum(vectors.max(1, initial=0), -vectors.min(1, initial=0))[:, None]
     largest = np.where(largest > 0, largest, 1).astype(np.result_type(vectors, np.float32))
-    unit = np.empty(vectors.shape, np.float32)
+    unit = np.empty(vectors.shape, _precision(len(vectors))) if out is None else out
     np.divide(vectors, largest, out=unit, casting="same_kind")
     length = np.sqrt(np.einsum("ij,ij->i", unit, unit))[:, None]
     unit /= np.where(length > 0, length, 1)
     return unit
 
 
-def tfidf(texts: list[str]) -> Vectors:
+def check_comparable(states: int, width: int) -> None:
+    """Raise ConfigError for more states than can all be compared with each other.
+
+    Args:
+        states: distinct states of a pool.
+        width: numbers in the vector of each.
+    """
+    if states * width > _MOST_NUMBERS or states**2 * width > _MOST_WORK:
+        raise ConfigError(
+            f"{states} distinct states, as vectors of {width} numbers, are too many to compare "
+            "all of them with each other; set top_k (the nearest of each, by FAISS), scope = "
+            "'group', or an embedding of fewer numbers"
+        )
+
+
+def tfidf(texts: list[str], columns: int | None = None) -> Vectors:
     """Term counts times ln((1 + n) / (1 + df)) + 1, where df of the n distinct texts have the term.
 
-    With more terms than columns the most frequent keep a column of their own and the others share
-    the rest with random signs (feature hashing), which leaves inner products right on average.
+    Args:
+        texts: U texts.
+        columns: most numbers in a vector; None takes as many as there are terms. With more terms
+            the most frequent keep a column of their own and the others share the rest with random
+            signs (feature hashing), which leaves inner products right on average.
     """
     terms = count_terms(texts)
-    limit = MAX_COLUMNS if len(texts) <= LARGE else MAX_COLUMNS_LARGE
+    if columns is None:
+        check_comparable(len(texts), len(terms.names))
     weight = inverse_document_frequency(terms.document_frequency(), len(texts))
     column = np.arange(len(terms.names))
-    if len(column) > limit:
-        column, sign = _shared_columns(terms, limit)
+    if columns is not None and len(column) > columns:
+        column, sign = _shared_columns(terms, columns)
         weight *= sign
-    return normalise(dense(terms, column, weight, min(limit, len(column))))
+    vectors = dense(terms, column, weight, min(columns or len(column), len(column)))
+    return normalise(vectors, out=vectors)
 
 
 def inverse_document_frequency(frequency: NDArray[np.integer], documents: int) -> NDArray:
@@ -109,13 +130,17 @@ def inverse_document_frequency(frequency: NDArray[np.integer], documents: int) -
 def dense(terms: Terms, column: NDArray, weight: NDArray, width: int) -> Vectors:
     """(U, width) sums of weighted counts; a term whose column is negative is left out."""
     width = max(width, 1)
-    vectors = np.zeros(terms.texts * width, np.float32)
+    vectors = np.zeros(terms.texts * width, _precision(terms.texts))
     kept = column[terms.term] >= 0
     text, term = terms.text[kept], terms.term[kept]
     # One flat index and equal types: numpy is then several times faster.
-    values = (terms.count[kept] * weight[term]).astype(np.float32)
+    values = (terms.count[kept] * weight[term]).astype(vectors.dtype)
     np.add.at(vectors, text * width + column[term], values)
     return vectors.reshape(-1, width)
+
+
+def _precision(states: int) -> type[np.floating]:
+    return np.float64 if states <= DOUBLE else np.float32
 
 
 def _shared_columns(terms: Terms, limit: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -131,7 +156,7 @@ def _shared_columns(terms: Terms, limit: int) -> tuple[NDArray[np.int64], NDArra
 
 def character_hash(texts: list[str]) -> Vectors:
     """Signed counts of hashed character n-grams: no vocabulary, any language, no tokens needed."""
-    vectors = np.zeros((len(texts), HASH_COLUMNS), np.float32)
+    vectors = np.zeros((len(texts), HASH_COLUMNS), _precision(len(texts)))
     for start in range(0, len(texts), _HASH_TEXTS):
         # A blank at both ends marks where words begin and makes one-character texts long enough.
         block = [f" {text.lower()} " if text else "" for text in texts[start : start + _HASH_TEXTS]]
@@ -139,7 +164,7 @@ def character_hash(texts: list[str]) -> Vectors:
         text_of = np.repeat(np.arange(start, start + len(block)), [len(text) for text in block])
         for size in HASH_NGRAMS:
             _add_ngrams(vectors, code.astype(np.uint64), text_of, size)
-    return normalise(vectors)
+    return normalise(vectors, out=vectors)
 
 
 def _add_ngrams(vectors: Vectors, code: NDArray[np.uint64], text_of: NDArray, size: int) -> None:

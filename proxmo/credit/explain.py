@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from proxmo.credit.aggregation import softmax_weights
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.credit.registry import Neighbour, Parts, check_options, find_method
+from proxmo.credit.registry import Neighbour, Parts
 from proxmo.credit.rows import Rows
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
@@ -33,9 +32,9 @@ class Explanation:
         modulation: weight inside it; None when the method has none.
         step_advantage: step part before omega.
         omega: weight of the step part.
-        advantage: their sum.
+        penalty: what the caller subtracted.
+        advantage: episode_advantage + omega step_advantage - penalty.
         neighbours: states the baseline came from, the heaviest first.
-        by_method: what other methods with their defaults would have given the step.
     """
 
     row: int
@@ -50,15 +49,13 @@ class Explanation:
     modulation: float | None
     step_advantage: float
     omega: float
+    penalty: float
     advantage: float
     neighbours: tuple[Neighbour, ...]
-    by_method: dict[str, float]
 
 
-def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) -> Explanation:
+def explain_row(rows: Rows, parts: Parts, row: int) -> Explanation:
     """Take the advantage of the caller's `row` apart."""
-    for name in methods:
-        check_options(name, {})
     place = int(rows.expand[row])
     episode = rows.episode[place]
     group = rows.episode_group == rows.episode_group[episode]
@@ -66,7 +63,7 @@ def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) ->
     baseline = sum(one.weight * one.step_return for one in neighbours) if neighbours else None
     return Explanation(
         row=row,
-        text=None if rows.state is None else _text(rows, place),
+        text=rows.text(place),
         episode_return=float(rows.episode_return[episode]),
         success=bool(rows.episode_success[episode]),
         success_rate=float(rows.episode_success[group].mean()),
@@ -77,63 +74,35 @@ def explain_row(rows: Rows, parts: Parts, row: int, methods: tuple[str, ...]) ->
         modulation=None if parts.modulation is None else float(parts.modulation[place]),
         step_advantage=float(parts.step[place]),
         omega=parts.omega,
+        penalty=float(np.broadcast_to(parts.penalty, len(rows.reward))[place]),
         advantage=float(parts.advantage[place]),
         neighbours=tuple(sorted(neighbours, key=lambda one: -one.weight)),
-        by_method={name: float(find_method(name)(rows).advantage[place]) for name in methods},
     )
 
 
 def neighbour_list(
-    index: ProximityIndex, rows: Rows, row: int, *, tau: float, exclude: str
+    index: ProximityIndex, rows: Rows, row: int, *, tau: float, exclude: str = "none"
 ) -> list[Neighbour]:
     """The states whose steps make the soft baseline of a row, as `soft_baselines` weighs them."""
     nodes = index.nodes
-    found = index.neighbours(int(nodes.of_row[row]), spare=int(exclude != "none"))
-    ids = found.ids[0]
-    out = np.zeros(len(rows.reward), bool)
-    if exclude == "self":
-        out[row] = True
-    if exclude == "episode":
-        out = rows.episode == rows.episode[row]
-    kept = np.flatnonzero(~out)
+    ids, similarity = index.similar(int(nodes.of_row[row]), spare=int(exclude != "none"))
+    left_out = rows.episode == rows.episode[row]
+    if exclude != "episode":
+        left_out = (np.arange(len(left_out)) == row) & (exclude == "self")
+    kept = np.flatnonzero(~left_out)
     size = len(nodes.pool)
-    count = np.bincount(nodes.of_row[kept], minlength=size).astype(np.float64)
+    count = np.bincount(nodes.of_row[kept], minlength=size)
     total = np.bincount(nodes.of_row[kept], weights=rows.step_return[kept], minlength=size)
-    weight, _, _ = softmax_weights(found.similarity, count[ids][None], tau)
+    weight = softmax_weights(similarity, count[ids].astype(np.float64), tau)
     return [
         Neighbour(
             row=int(rows.source[nodes.row[node]]),
-            similarity=float(similarity),
+            similarity=float(alike),
             weight=float(share),
             step_return=float(total[node] / count[node]),
             count=int(count[node]),
-            text=_text(rows, int(nodes.row[node])),
+            text=rows.text(int(nodes.row[node])),
         )
-        for node, similarity, share in zip(ids, found.similarity[0], weight[0], strict=True)
+        for node, alike, share in zip(ids, similarity, weight, strict=True)
         if count[node]
     ]
-
-
-def step_group_list(rows: Rows, members: Ints, similarity: Floats) -> list[Neighbour]:
-    """The steps of a step group, equal in weight, as neighbours.
-
-    Args:
-        rows: the steps.
-        members: (M,) rows of the group.
-        similarity: (M,) of their states to that of the step that is explained.
-    """
-    return [
-        Neighbour(
-            row=int(rows.source[member]),
-            similarity=float(alike),
-            weight=1.0 / len(members),
-            step_return=float(rows.step_return[member]),
-            count=1,
-            text=_text(rows, int(member)),
-        )
-        for member, alike in zip(members, similarity, strict=True)
-    ]
-
-
-def _text(rows: Rows, row: int) -> str | None:
-    return None if rows.state is None or isinstance(rows.state, np.ndarray) else rows.state[row]

@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from proxmo.credit.options import Fraction
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.returns import step_returns
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import relative_to_group
-from proxmo.errors import ConfigError
+
+Floats = NDArray[np.float64]
 
 
 @method("gae")
 @method("ppo")
-def gae(rows: Rows, *, value: Any, lam: float = 0.95, whiten: bool = True) -> Parts:
+def gae(rows: Rows, *, value: Any, lam: Fraction = 0.95, whiten: bool = True) -> Parts:
     """A_t = sum over k >= t of (gamma lam)^(k-t) delta_k, delta_t = r_t + gamma V_{t+1} - V_t.
 
-    V after the last step of an episode is 0; a gap before the next step discounts its V by the
-    width, as it does in G_t. The target of the value head is V_t + A_t without whitening.
+    Without whitening, V_t + A_t is the target of the value head. Values are those of the rewards as
+    they are: `reward_scale` has no part in it.
 
     Args:
         rows: the steps.
@@ -28,18 +31,33 @@ def gae(rows: Rows, *, value: Any, lam: float = 0.95, whiten: bool = True) -> Pa
         whiten: normalise the advantages over the batch.
 
     Raises:
-        ConfigError: lam out of range.
         DataError: values of another length, or not finite.
     """
-    if not 0.0 <= lam <= 1.0:
-        raise ConfigError(f"lam is {lam}; expected a number from 0 to 1")
-    values = rows.column("value", value)
-    following = np.zeros_like(values)
-    goes_on = rows.episode[1:] == rows.episode[:-1]
-    width = np.diff(rows.step)[goes_on]
-    following[:-1][goes_on] = np.float_power(rows.gamma, width) * values[1:][goes_on]
-    delta = rows.reward + following - values
-    advantage = step_returns(delta, rows.episode, rows.step, rows.gamma * lam)
+    advantage = td_advantages(rows, rows.reward, rows.column("value", value), lam)
     if whiten:
         advantage = relative_to_group(advantage, np.zeros(len(advantage), np.int64), "zscore")
     return Parts(episode=np.zeros_like(advantage), step=advantage)
+
+
+def td_advantages(rows: Rows, reward: Floats, value: Floats, lam: float) -> Floats:
+    """A_t = sum over k >= t of (gamma lam)^(k-t) delta_k, delta_t = r_t + gamma V_{t+1} - V_t.
+
+    V after the last step of an episode is 0 where the episode ended by itself. Where a limit cut it
+    off, it is the V of the episode's last state: the state reached is not in the batch, and the
+    last one is the nearest to it. A gap before the next step discounts its V by the width, as it
+    does in G_t.
+
+    Args:
+        rows: the steps.
+        reward: (S,) r_t.
+        value: (S,) V_t.
+        lam: trade of bias (0) against variance (1), in [0, 1].
+
+    Returns:
+        (S,) advantages A_t.
+    """
+    following = rows.gamma * np.where(rows.episode_truncated[rows.episode], value, 0.0)
+    goes_on = np.flatnonzero(rows.episode[1:] == rows.episode[:-1])
+    width = np.diff(rows.step)[goes_on]
+    following[goes_on] = np.float_power(rows.gamma, width) * value[goes_on + 1]
+    return step_returns(reward + following - value, rows.episode, rows.step, rows.gamma * lam)

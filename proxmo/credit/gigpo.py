@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Annotated, Literal
 
-from proxmo.credit.explain import step_group_list
-from proxmo.credit.matching import similarities, step_groups
+import numpy as np
+from annotated_types import Gt, Le
+
+from proxmo.credit.matching import StepGroups
+from proxmo.credit.options import Decay, Norm
 from proxmo.credit.registry import Neighbour, Parts, method
 from proxmo.credit.rows import Rows
-from proxmo.credit.statistics import check_choice, relative_to_group
+from proxmo.credit.statistics import relative_to_group
 
 
 @method("gigpo")
@@ -16,10 +19,11 @@ def gigpo(
     rows: Rows,
     *,
     omega: float = 1.0,
-    norm: str = "zscore",
-    similarity: float | None = None,
+    norm: Norm = "zscore",
+    similarity: Annotated[float, Gt(0), Le(1)] | None = None,
     matcher: str = "difflib",
-    weighting: str = "episodes",
+    history: Decay = 0.0,
+    weighting: Literal["episodes", "steps"] = "episodes",
 ) -> Parts:
     """A = A_E + omega A_S, A_S = (G_t - mean) / (std + eps) in the step group; 0 for one alone.
 
@@ -30,26 +34,37 @@ def gigpo(
         similarity: None groups identical states of a task; a number those at least that similar.
         matcher: what similarity is: "difflib" (ratio of matching characters, as released) or an
             embedding's name (cosine).
+        history: decay of earlier observations in an embedding (see ProximityIndex).
         weighting: "episodes" counts an episode once in the mean of its group; "steps" as often as
             it has steps, as released.
     """
-    check_choice("weighting", weighting, ("episodes", "steps"))
     lengths = np.bincount(rows.episode).astype(np.float64) if weighting == "steps" else None
     relative = relative_to_group(
         rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale, weight=lengths
     )
-    step_group = step_groups(rows, similarity, matcher)
+    groups = StepGroups(rows, similarity, matcher, history)
     diagnostics = {}
-    if len(step_group):
-        diagnostics["credit/step_group_size"] = float(np.bincount(step_group)[step_group].mean())
+    if len(rows.reward):
+        size = np.bincount(groups.of_row)[groups.of_row]
+        diagnostics["credit/step_group_size"] = float(size.mean())
 
     def explain(row: int) -> list[Neighbour]:
-        members = np.flatnonzero(step_group == step_group[row])
-        return step_group_list(rows, members, similarities(rows, row, members, matcher))
+        members = np.flatnonzero(groups.of_row == groups.of_row[row])
+        return [
+            Neighbour(
+                row=int(rows.source[member]),
+                similarity=float(similarity),
+                weight=1.0 / len(members),
+                step_return=float(rows.step_return[member]),
+                count=1,
+                text=rows.text(int(member)),
+            )
+            for member, similarity in zip(members, groups.similarities(row, members), strict=True)
+        ]
 
     return Parts(
         episode=relative[rows.episode],
-        step=relative_to_group(rows.step_return, step_group, norm, scale=rows.step_scale()),
+        step=relative_to_group(rows.step_return, groups.of_row, norm, scale=rows.step_return_scale),
         omega=omega,
         diagnostics=diagnostics,
         neighbours=explain,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from proxmo.credit.options import Norm
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import relative_to_group
 
 
 @method("grpo")
-def grpo(rows: Rows, *, norm: str = "zscore") -> Parts:
+def grpo(rows: Rows, *, norm: Norm = "zscore") -> Parts:
     """A_i = (R_i - mean R) / (std R + eps), the same for every step of the episode.
 
     Args:

@@ -7,10 +7,10 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.credit.embeddings import check_embedding
-from proxmo.credit.proximity import ProximityIndex, Vectors
+from proxmo.credit.embeddings import Vectors, check_embedding
+from proxmo.credit.proximity import ProximityIndex
 from proxmo.credit.rows import Rows
-from proxmo.credit.states import collapse
+from proxmo.credit.states import Nodes, collapse
 from proxmo.errors import ConfigError
 
 Floats = NDArray[np.float64]
@@ -22,58 +22,82 @@ BY_TEXT = "difflib"
 _COSINE_ROUNDING = 1e-6
 
 
-def step_groups(rows: Rows, similarity: float | None, matcher: str) -> Ints:
-    """(S,) step group of each row: states of a task that are identical, or similar enough.
+class StepGroups:
+    """States of a task that are identical, or similar enough.
 
-    Similar states are grouped greedily in row order, as GiGPO releases it: a state joins the first
-    group whose first member it is similar enough to.
+    Similar states are grouped greedily, as GiGPO releases it: a state joins the first group whose
+    first member it is similar enough to. The order is that of the texts (or vectors) themselves,
+    so that the order of the rows does not matter.
 
-    Raises:
-        ConfigError: similarity out of range, unknown matcher.
+    Attributes:
+        of_row: (S,) step group of each row.
     """
-    check_embedding(matcher, "matcher", (BY_TEXT,))
-    if similarity is None:
-        return collapse(rows.state, rows.group).of_row
-    if not 0.0 < similarity <= 1.0:
-        raise ConfigError(f"similarity is {similarity}; expected a number above 0, at most 1")
-    by_text = matcher == BY_TEXT
-    if by_text and isinstance(rows.state, np.ndarray):
-        raise ConfigError(
-            f"matcher is {BY_TEXT!r}, which compares texts, but state is an array of embeddings; "
-            "matcher='policy', or another embedding's name, compares its rows"
-        )
-    index = ProximityIndex(rows.state, rows.group, embedding="tfidf" if by_text else matcher)
-    nodes = index.nodes
-    leader = np.arange(len(nodes.pool))
-    for first, last in nodes.pools():
-        # Nodes of a pool are numbered by first appearance, which is the greedy order.
-        found = (
-            _lead_by_text(nodes.texts(first, last), similarity)
-            if by_text
-            else _lead_by_vector(index.vectors(first, last), similarity)
-        )
-        leader[first:last] = first + found
-    return np.unique(leader[nodes.of_row], return_inverse=True)[1]
 
+    def __init__(
+        self, rows: Rows, similarity: float | None, matcher: str, history: float = 0.0
+    ) -> None:
+        """Group the states of some rows.
 
-def similarities(rows: Rows, row: int, members: Ints, matcher: str) -> Floats:
-    """(M,) how similar the states of the members of a step group are to that of one row of it."""
-    nodes = collapse(rows.state, rows.group)
-    own, others = nodes.of_row[row], nodes.of_row[members]
-    found = np.ones(len(members))
-    if (others == own).all():
+        Args:
+            rows: the steps.
+            similarity: least similarity in a group; None groups identical states only.
+            matcher: "difflib", or the name of an embedding.
+            history: decay of earlier observations in the embedding.
+
+        Raises:
+            ConfigError: unknown matcher, or one that cannot compare such states.
+        """
+        check_embedding(matcher, "matcher", (BY_TEXT,))
+        self._rows, self._by_text = rows, matcher == BY_TEXT
+        if history and (self._by_text or similarity is None):
+            raise ConfigError(
+                f"history is {history}, but matcher {matcher!r} compares single observations; set "
+                "similarity, and matcher to an embedding"
+            )
+        self._index: ProximityIndex | None = None
+        self.nodes: Nodes = collapse(rows.state_code, rows.group)
+        if similarity is None:
+            self.of_row = self.nodes.of_row
+            return
+        if self._by_text and isinstance(rows.state, np.ndarray):
+            raise ConfigError(
+                f"matcher is {BY_TEXT!r}, which compares texts, but state is an array of "
+                "embeddings; matcher='policy', or another embedding's name, compares its rows"
+            )
+        if not self._by_text:
+            self._index = ProximityIndex(
+                rows.state, rows.group, embedding=matcher, history=history, episode=rows.episode
+            )
+            self.nodes = self._index.nodes
+        leader = np.arange(len(self.nodes.pool))
+        for first, last in self.nodes.pools():
+            found = (
+                lead_by_text(self._texts(first, last), similarity)
+                if self._index is None
+                else _lead_by_vector(self._index.vectors(first, last), similarity)
+            )
+            leader[first:last] = first + found
+        self.of_row = np.unique(leader[self.nodes.of_row], return_inverse=True)[1]
+
+    def similarities(self, row: int, members: Ints) -> Floats:
+        """(M,) how similar the states of some members of a row's step group are to its own."""
+        own, others = self.nodes.of_row[row], self.nodes.of_row[members]
+        found = np.ones(len(members))
+        if (others == own).all():
+            return found
+        first, last = self.nodes.pool_of(own)
+        if self._index is None:
+            texts = self._texts(first, last)
+            matching = (SequenceMatcher(None, texts[own - first], texts[n - first]) for n in others)
+            found[:] = [one.ratio() for one in matching]
+        else:
+            vectors = self._index.vectors(first, last)
+            found[:] = np.clip(vectors[others - first] @ vectors[own - first], -1.0, 1.0)
+        found[others == own] = 1.0
         return found
-    pool = nodes.pool[own]
-    first, last = (int(edge) for edge in np.searchsorted(nodes.pool, [pool, pool + 1]))
-    if matcher == BY_TEXT:
-        texts = nodes.texts(first, last)
-        text = texts[own - first]
-        found[:] = [SequenceMatcher(None, text, texts[one - first]).ratio() for one in others]
-    else:
-        vectors = ProximityIndex(rows.state, rows.group, embedding=matcher).vectors(first, last)
-        found[:] = np.clip(vectors[others - first] @ vectors[own - first], -1.0, 1.0)
-    found[others == own] = 1.0
-    return found
+
+    def _texts(self, first: int, last: int) -> list[str]:
+        return [self._rows.text(row) or "" for row in self.nodes.row[first:last].tolist()]
 
 
 def _lead_by_vector(vectors: Vectors, threshold: float) -> Ints:
@@ -86,7 +110,8 @@ def _lead_by_vector(vectors: Vectors, threshold: float) -> Ints:
     return leader
 
 
-def _lead_by_text(texts: list[str], threshold: float) -> Ints:
+def lead_by_text(texts: list[str], threshold: float) -> Ints:
+    """(U,) the first text each is alike to, among those that are alike to none before them."""
     leaders: list[int] = []
     result = np.empty(len(texts), np.int64)
     for one, text in enumerate(texts):

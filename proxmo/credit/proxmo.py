@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
+from annotated_types import Ge, Lt
 from numpy.typing import NDArray
 
-from proxmo.credit.aggregation import check_aggregation, soft_baselines
+from proxmo.credit.aggregation import Baselines, soft_baselines
 from proxmo.credit.embeddings import check_embedding
 from proxmo.credit.explain import neighbour_list
-from proxmo.credit.proximity import ProximityIndex, check_top_k
+from proxmo.credit.options import Count, Decay, Exclude, Norm, Positive, Scope
+from proxmo.credit.proximity import ProximityIndex
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
-from proxmo.credit.statistics import (
-    check_choice,
-    group_mean,
-    relative_to_group,
-    without_variance,
-)
-from proxmo.errors import ConfigError
+from proxmo.credit.statistics import group_mean, relative_to_group, without_variance
 
 Floats = NDArray[np.float64]
+# Width of the range of modulation weights: at 2 a failure could weigh nothing.
+Width = Annotated[float, Ge(0), Lt(2)]
 
 
 @method("proxmo")
 def proxmo(
     rows: Rows,
     *,
-    alpha: float = 4.0,
-    beta: float = 0.1,
-    tau: float = 0.1,
+    alpha: Positive = 4.0,
+    beta: Width = 0.1,
+    tau: Positive = 0.1,
     omega: float = 1.0,
-    norm: str = "zscore",
+    norm: Norm = "zscore",
     modulation: bool = True,
     aggregation: bool = True,
     embedding: str = "tfidf",
-    scope: str = "group",
-    exclude: str = "none",
-    top_k: int | None = None,
+    history: Decay = 0.0,
+    scope: Scope = "group",
+    exclude: Exclude = "none",
+    top_k: Count | None = None,
 ) -> Parts:
     """A = w(R, p) Z + omega (G_t - B_t).
 
@@ -53,52 +54,80 @@ def proxmo(
         modulation: False leaves w at 1 (ablation).
         aggregation: False leaves the step part at 0 (ablation).
         embedding: of the states: tfidf, hash, sentence:<model or path>, module:name.
+        history: decay of earlier observations in the embedding (see ProximityIndex); 0 is off.
         scope: steps that are compared: those of the "group", or of the whole "batch".
         exclude: steps left out of the baseline: "none" (the paper's), "self", "episode".
-        top_k: most neighbours per state; None takes all (see ProximityIndex).
+        top_k: most neighbours per state, found by FAISS; None compares all states.
     """
-    # All of them, also those of a part that is off: a slip would show only when it is on.
-    check_modulation(alpha, beta)
-    check_aggregation(tau, exclude)
-    check_choice("scope", scope, ("group", "batch"))
+    # Also where it is not used: a slip would show only when it is.
     check_embedding(embedding)
-    check_top_k(top_k)
-    episode = relative_to_group(
-        rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale
-    )
-    diagnostics: dict[str, float] = {}
-    of_step: Floats | None = None
-    if modulation:
-        rate = group_mean(rows.episode_success.astype(np.float64), rows.episode_group)
-        weight = modulation_weight(rows.episode_success, rate[rows.episode_group], alpha, beta)
-        episode = weight * episode
-        of_step = weight[rows.episode]
-        diagnostics |= _modulation_diagnostics(weight)
-    step = np.zeros(len(rows.reward))
+    episode, weight, diagnostics = episode_part(rows, alpha, beta, norm, modulation)
     if not aggregation:
-        return Parts(episode[rows.episode], step, omega, diagnostics, modulation=of_step)
-
+        return Parts(episode, np.zeros(len(rows.reward)), omega, diagnostics, modulation=weight)
     pool = rows.group if scope == "group" else np.zeros_like(rows.group)
-    index = ProximityIndex(rows.state, pool, embedding=embedding, top_k=top_k)
+    index = ProximityIndex(
+        rows.state, pool, embedding=embedding, top_k=top_k, history=history, episode=rows.episode
+    )
     # Deviations from the pool's mean stand for returns: equal returns then give exactly 0.
     value = relative_to_group(rows.step_return, pool, "mean")
     baselines = soft_baselines(index, value, rows.episode, tau=tau, exclude=exclude)
     step = value - baselines.value
     if len(step):
         step[without_variance(rows.step_return, pool)[pool]] = 0.0
-        diagnostics["credit/effective_neighbours"] = float(baselines.neighbours.mean())
-        diagnostics["credit/top_k_cut_mean"] = float(baselines.cut.mean())
-        diagnostics["credit/top_k_cut_max"] = float(baselines.cut.max())
-        if index.recalls:
-            diagnostics["credit/search_recall"] = float(np.mean(index.recalls))
     return Parts(
-        episode=episode[rows.episode],
+        episode=episode,
         step=step,
         omega=omega,
-        diagnostics=diagnostics,
+        diagnostics=diagnostics | baseline_diagnostics(baselines),
         neighbours=lambda row: neighbour_list(index, rows, row, tau=tau, exclude=exclude),
-        modulation=of_step,
+        modulation=weight,
     )
+
+
+def episode_part(
+    rows: Rows, alpha: float = 4.0, beta: float = 0.1, norm: str = "zscore", modulation: bool = True
+) -> tuple[Floats, Floats | None, dict[str, float]]:
+    """A_E = w(R, p) Z of every step; its weight w, or None without modulation; diagnostics.
+
+    Args:
+        rows: the steps.
+        alpha: see `modulation_weight`.
+        beta: see `modulation_weight`.
+        norm: "zscore" or "mean".
+        modulation: False leaves w at 1.
+
+    Returns:
+        (S,) episode part, (S,) weights or None, metrics by name.
+    """
+    episode = relative_to_group(
+        rows.episode_return, rows.episode_group, norm, scale=rows.episode_scale
+    )
+    if not modulation:
+        return episode[rows.episode], None, {}
+    rate = group_mean(rows.episode_success.astype(np.float64), rows.episode_group)
+    weight = modulation_weight(rows.episode_success, rate[rows.episode_group], alpha, beta)
+    diagnostics = {}
+    if len(weight):
+        diagnostics = {
+            "credit/modulation_mean": float(weight.mean()),
+            "credit/modulation_min": float(weight.min()),
+            "credit/modulation_max": float(weight.max()),
+        }
+    return (weight * episode)[rows.episode], weight[rows.episode], diagnostics
+
+
+def baseline_diagnostics(baselines: Baselines) -> dict[str, float]:
+    """Metrics of the soft baselines of a batch; none of an empty one."""
+    if not len(baselines.value):
+        return {}
+    result = {
+        "credit/effective_neighbours": float(baselines.neighbours.mean()),
+        "credit/top_k_cut_mean": float(baselines.cut.mean()),
+        "credit/top_k_cut_max": float(baselines.cut.max()),
+    }
+    if baselines.recalls:
+        result["credit/search_recall"] = float(np.mean(baselines.recalls))
+    return result
 
 
 def modulation_weight(
@@ -118,30 +147,8 @@ def modulation_weight(
 
     Returns:
         (E,) weights in [1 - beta/2, 1 + beta/2].
-
-    Raises:
-        ConfigError: alpha or beta out of range.
     """
-    check_modulation(alpha, beta)
     rarity = np.where(success, 1.0 - rate, rate) ** alpha
     # sigmoid(x) - 1/2 = tanh(x / 2) / 2, which keeps its digits at small x.
     size = np.tanh(rarity / 2) / (2 * np.tanh(0.5))
     return 1.0 + beta * np.where(success, size, -size)
-
-
-def check_modulation(alpha: float, beta: float) -> None:
-    """Raise ConfigError for an alpha or a beta out of range."""
-    if not alpha > 0:
-        raise ConfigError(f"alpha is {alpha}; expected a number above 0")
-    if not 0 <= beta < 2:
-        raise ConfigError(f"beta is {beta}; expected a number from 0 to below 2")
-
-
-def _modulation_diagnostics(weight: Floats) -> dict[str, float]:
-    if not len(weight):
-        return {}
-    return {
-        "credit/modulation_mean": float(weight.mean()),
-        "credit/modulation_min": float(weight.min()),
-        "credit/modulation_max": float(weight.max()),
-    }

@@ -3,7 +3,9 @@
 For comparison with published numbers only. The differences: the mean return of a group counts an
 episode as often as it has steps and is not divided by a deviation; that mean, cut to [0, 1], stands
 for the success rate; a group of one step keeps its raw return; TF-IDF drops one-character tokens
-("drawer 1" equals "drawer 2") and is fitted to all tasks of the batch together.
+("drawer 1" equals "drawer 2") and is fitted to all tasks of the batch together; an observation
+without a longer token has similarity 0 to itself. Nothing is divided by a deviation, so
+`reward_scale` counts in both parts.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import numpy as np
 from proxmo.credit.aggregation import soft_baselines
 from proxmo.credit.embeddings import Embedding, dense, inverse_document_frequency, normalise
 from proxmo.credit.explain import neighbour_list
+from proxmo.credit.options import Positive
 from proxmo.credit.proximity import ProximityIndex
-from proxmo.credit.proxmo import check_modulation, modulation_weight
+from proxmo.credit.proxmo import Width, modulation_weight
 from proxmo.credit.registry import Parts, method
 from proxmo.credit.rows import Rows
 from proxmo.credit.statistics import group_mean
@@ -29,8 +32,8 @@ _TAU = 0.1
 def proxmo_released(
     rows: Rows,
     *,
-    alpha: float = 4.0,
-    beta: float = 0.1,
+    alpha: Positive = 4.0,
+    beta: Width = 0.1,
     omega: float = 1.0,
     modulation: bool = True,
 ) -> Parts:
@@ -43,12 +46,12 @@ def proxmo_released(
         omega: weight of the step part.
         modulation: False leaves w at 1.
     """
-    check_modulation(alpha, beta)
     lengths = np.bincount(rows.episode, minlength=len(rows.episode_group)).astype(np.float64)
-    mean = group_mean(rows.episode_return, rows.episode_group, lengths)
+    returns = rows.reward_scale * rows.episode_return
+    mean = group_mean(returns, rows.episode_group, lengths)
     steps = np.bincount(rows.group)
     kept = np.where(steps == 1, 0.0, mean)[rows.episode_group]
-    episode = rows.episode_return - kept
+    episode = returns - kept
     weight = np.ones(len(episode))
     if modulation:
         rate = np.clip(mean, 0.0, 1.0)[rows.episode_group]
@@ -57,13 +60,13 @@ def proxmo_released(
     if isinstance(rows.state, np.ndarray):
         raise ConfigError("state is an array of embeddings; proxmo-released needs observations")
     embedding = fitted_to_batch(list(rows.state or ()))
-    index = ProximityIndex(rows.state, rows.group, embedding=embedding)
+    index = ProximityIndex(rows.state, rows.group, embedding=embedding, empty_equals_itself=False)
     baselines = soft_baselines(index, rows.step_return, rows.episode, tau=_TAU)
     return Parts(
         episode=episode[rows.episode],
         step=rows.step_return - baselines.value,
         omega=omega,
-        neighbours=lambda row: neighbour_list(index, rows, row, tau=_TAU, exclude="none"),
+        neighbours=lambda row: neighbour_list(index, rows, row, tau=_TAU),
         modulation=weight[rows.episode] if modulation else None,
     )
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import inspect
-import numbers
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from proxmo.credit.options import options_of
 from proxmo.errors import ConfigError, UnknownNameError
 
 
@@ -50,6 +49,7 @@ class Parts:
         diagnostics: metrics by name, `credit/...`.
         neighbours: maps a row to the states its baseline came from, for methods that have one.
         modulation: (S,) weight inside the episode part, for methods that have one.
+        penalty: (S,) what the caller subtracts; not the method's to set.
     """
 
     episode: NDArray[np.float64]
@@ -58,25 +58,49 @@ class Parts:
     diagnostics: Mapping[str, float] = field(default_factory=dict)
     neighbours: Callable[[int], list[Neighbour]] | None = None
     modulation: NDArray[np.float64] | None = None
+    penalty: NDArray[np.float64] | float = 0.0
 
     @property
     def advantage(self) -> NDArray[np.float64]:
-        """(S,) episode + omega * step."""
-        return self.episode + self.omega * self.step
+        """(S,) episode + omega * step - penalty."""
+        return self.episode + self.omega * self.step - self.penalty
 
 
 Method = Callable[..., Parts]
 _METHODS: dict[str, Method] = {}
 
 
-def method(name: str) -> Callable[[Method], Method]:
-    """Register a function `(rows: Rows, *, option=default, ...) -> Parts` as a credit method."""
+def method(
+    name: str, *, extends: Method | None = None, without: Collection[str] = ()
+) -> Callable[[Method], Method]:
+    """Register a function `(rows: Rows, *, option=default, ...) -> Parts` as a credit method.
+
+    Args:
+        name: its name.
+        extends: a method whose options the function takes too, as `**options`.
+        without: options of `extends` that it does not take.
+    """
 
     def register(function: Method) -> Method:
+        if extends is not None:
+            _inherit_options(function, extends, without)
         _METHODS[name] = function
         return function
 
     return register
+
+
+def _inherit_options(function: Method, base: Method, without: Collection[str]) -> None:
+    """Replace `**options` in the signature of a function by the options of another one."""
+    own = inspect.signature(function)
+    kept = [one for one in own.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    hints = get_type_hints(base, include_extras=True)
+    for one in inspect.signature(base).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and one.name not in {*without, *own.parameters}:
+            kept.append(one)
+            function.__annotations__[one.name] = hints[one.name]
+    function.__annotations__.pop("options", None)
+    function.__signature__ = own.replace(parameters=kept)  # type: ignore[attr-defined]
 
 
 def method_names() -> list[str]:
@@ -124,53 +148,7 @@ def find_callable(reference: str, kind: str) -> Callable[..., Any]:
 
 def method_options(name: str) -> dict[str, Any]:
     """The options of a method with their defaults."""
-    parameters = inspect.signature(find_method(name)).parameters.values()
-    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
-
-
-def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for options a method does not have, misses, or has of another type."""
-    known = method_options(name)
-    for option in options:
-        if option not in known:
-            near = difflib.get_close_matches(option, known, n=3, cutoff=0.5)
-            has = f"it has: {', '.join(known)}." if known else "it has none."
-            hint = f"did you mean {' or '.join(near)}?" if near else has
-            raise ConfigError(f"credit method {name} has no option {option!r}; {hint}")
-    missing = [one for one, default in known.items() if default is inspect.Parameter.empty]
-    for option in missing:
-        if option not in options:
-            raise ConfigError(f"credit method {name} needs the option {option!r}; pass it")
-    types = _types(find_method(name))
-    for option, value in options.items():
-        if option in types and not _is_a(value, types[option]):
-            expected = getattr(types[option], "__name__", str(types[option]))
-            raise ConfigError(f"{option} of credit method {name} is {value!r}; expected {expected}")
-
-
-def _types(function: Method) -> dict[str, Any]:
-    """Types of the options, which are only checked where Python can tell them.
-
-    It cannot where a module imports a type for type checkers only, or of a functools.partial.
-    """
-    try:
-        return get_type_hints(function)
-    except (NameError, TypeError):
-        return {}
-
-
-def _is_a(value: Any, hint: Any) -> bool:
-    """Whether a value fits a plain type or a union of them; an integer is a float, nan is none."""
-    allowed = get_args(hint) or (hint,)
-    if Any in allowed or not all(isinstance(one, type) for one in allowed):
-        return True
-    if isinstance(value, (bool, np.bool_)):
-        return bool in allowed
-    if isinstance(value, numbers.Real) and float in allowed:
-        return value == value
-    if isinstance(value, numbers.Integral) and int in allowed:
-        return True
-    return isinstance(value, tuple(one for one in allowed if one not in (int, float, bool)))
+    return options_of(find_method(name))
 
 
 @functools.cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,8 +18,8 @@ STD_EPS = 1e-6
 ROUNDING = 1e-6
 
 
-def group_sum(value: Floats, group: Ints, groups: int) -> Floats:
-    """(groups,) sum of (N,) values inside each group."""
+def group_sum(value: NDArray[Any], group: Ints, groups: int) -> Floats:
+    """(groups,) sum of (N,) values, or number of flags, inside each group."""
     # bincount of nothing is an array of integers.
     return np.bincount(group, weights=value, minlength=groups).astype(np.float64)
 

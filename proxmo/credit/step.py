@@ -1,6 +1,6 @@
 """STEP (arXiv 2511.13091): learn from successes only, the more the rarer they are.
 
-The paper's constants are not public to us: the plain forms here and in `sampling` are ours.
+The paper's constants are not public to us: the plain form here is ours.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def step(rows: Rows, *, success_rate: Any = None) -> Parts:
 
     Args:
         rows: the steps.
-        success_rate: (S,) smoothed success rate p of each of the caller's rows' task (see
-            `sampling.smooth_success_rate`); None takes the group's own rate in this batch.
+        success_rate: (S,) success rate p of the task of each of the caller's rows, for example
+            smoothed over iterations; None takes the group's own rate in this batch.
 
     Raises:
         DataError: rates of another length or outside [0, 1].

@@ -15,23 +15,23 @@ from proxmo.config import PromptConfig
 from proxmo.evaluation.players import Player, checkpoint_player
 from proxmo.policies.base import ChatPolicy, Policy
 from proxmo.policies.usage import Prices
+from proxmo_envs import description_of
 
 if TYPE_CHECKING:
     from proxmo.config import Config
+    from proxmo.listener import Listener
     from proxmo.policies.openai import ApiLimits
-    from proxmo.reporting.listener import Listener
 
-# Token budgets of prompts: the paper's for one step and its window, more for a whole episode.
-_BUDGETS = {"ALFWorld": 2048, "WebShop": 4096}
+# Token budget of a prompt that shows a whole episode.
 _WHOLE_EPISODE_BUDGET = 8192
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """How a model is asked: the protocol of the baselines, the same for every model.
+class AgentSettings:
+    """How an agent prompts and samples a model; the defaults are the protocol of the baselines.
 
-    `tries` is how often Reflexion plays a task. A `prompt_tokens` of None is what the agent needs,
-    as far as the model's context reaches.
+    `tries` is how often Reflexion plays a task. `prompt_tokens` None means as many as the agent
+    needs, up to the model's context.
     """
 
     agent: str = "direct"
@@ -42,32 +42,32 @@ class Asking:
     tries: int = 3
 
 
-def model_player(name: str, world: str, asking: Asking, *, device: str = "auto") -> Player:
+def model_player(name: str, world: str, settings: AgentSettings, *, device: str = "auto") -> Player:
     """A Hugging Face model, by directory or hub id.
 
     Raises:
         DataError: it cannot be loaded.
-        UsageError: prompt and reply exceed its context.
+        UsageError: prompt and response exceed its context.
     """
     from proxmo.policies.transformers import TransformersPolicy, load_model
 
     model, tokenizer = load_model(name, device=device)
-    return _player(TransformersPolicy(model, tokenizer), world, asking, name, {})
+    return _player(TransformersPolicy(model, tokenizer), world, settings, name, {})
 
 
-def asked_checkpoint(
-    checkpoint: Path, asking: Mapping[str, Any], *, world: str | None = None, device: str = "auto"
+def checkpoint_with_agent(
+    checkpoint: Path, settings: Mapping[str, Any], *, world: str | None = None, device: str = "auto"
 ) -> tuple[Player, Config]:
     """A checkpoint asked by another agent than the one it was trained with.
 
     Args:
         checkpoint: as `checkpoint_player` takes it.
-        asking: fields of `Asking`; those that are left out are as in training.
+        settings: fields of `AgentSettings`; those that are left out are as in training.
         world: the environment; None takes that of the training.
         device: where the model runs.
     """
     player, config = checkpoint_player(
-        checkpoint, temperature=asking.get("temperature"), device=device
+        checkpoint, temperature=settings.get("temperature"), device=device
     )
     trained = {
         "style": config.prompt.style,
@@ -75,9 +75,9 @@ def asked_checkpoint(
         "max_new_tokens": config.sampling.max_new_tokens,
     }
     policy = player.agent.policy  # type: ignore[attr-defined]  # a checkpoint's is a LanguageAgent
-    how = Asking(**{**trained, **asking})
-    settings = {"checkpoint": player.settings["checkpoint"], "trained_by": player.method}
-    asked = _player(policy, world or config.env.id, how, player.model, settings)
+    how = AgentSettings(**{**trained, **settings})
+    about = {"checkpoint": player.settings["checkpoint"], "trained_by": player.method}
+    asked = _player(policy, world or config.env.id, how, player.model, about)
     # Not what the model without that training is called.
     return dataclasses.replace(asked, method=f"{player.method} ({how.agent})"), config
 
@@ -86,7 +86,7 @@ def asked_checkpoint(
 def api_player(
     model: str,
     world: str,
-    asking: Asking,
+    settings: AgentSettings,
     *,
     base_url: str | None = None,
     limits: ApiLimits | None = None,
@@ -105,7 +105,7 @@ def api_player(
     from proxmo.policies.openai import OpenAIPolicy
 
     with OpenAIPolicy(model, base_url=base_url, limits=limits, prices=prices) as policy:
-        player = _player(policy, world, asking, model, {"base_url": policy.base_url})
+        player = _player(policy, world, settings, model, {"base_url": policy.base_url})
         try:
             yield dataclasses.replace(player, prices=policy.prices)
         finally:
@@ -118,34 +118,38 @@ def api_player(
 
 
 def _player(
-    policy: Policy | ChatPolicy, world: str, asking: Asking, model: str, settings: Mapping[str, Any]
+    policy: Policy | ChatPolicy,
+    world: str,
+    settings: AgentSettings,
+    model: str,
+    about: Mapping[str, Any],
 ) -> Player:
-    asking = dataclasses.replace(asking, prompt_tokens=_budget(policy, world, asking))
+    settings = dataclasses.replace(settings, prompt_tokens=_budget(policy, world, settings))
     agent = baseline_agent(
-        asking.agent,
+        settings.agent,
         policy,
-        PromptConfig(style=asking.style, max_prompt_tokens=asking.prompt_tokens or 0),
+        PromptConfig(style=settings.style, max_prompt_tokens=settings.prompt_tokens or 0),
         world=world,
-        temperature=asking.temperature,
-        max_new_tokens=asking.max_new_tokens,
-        tries=asking.tries,
+        temperature=settings.temperature,
+        max_new_tokens=settings.max_new_tokens,
+        tries=settings.tries,
     )
-    return Player(agent, model, asking.agent, {**dataclasses.asdict(asking), **settings})
+    return Player(agent, model, settings.agent, {**dataclasses.asdict(settings), **about})
 
 
-def _budget(policy: Policy | ChatPolicy, world: str, asking: Asking) -> int:
+def _budget(policy: Policy | ChatPolicy, world: str, settings: AgentSettings) -> int:
     """The token budget of prompts; that of an unknown context is the agent's own."""
     from proxmo.policies.transformers import check_context, context_length
 
     model = getattr(policy, "model", None)
     context = None if isinstance(policy, ChatPolicy) else context_length(model)
-    if asking.prompt_tokens is not None:
+    if settings.prompt_tokens is not None:
         if context is not None:
             check_context(
-                model, prompt_tokens=asking.prompt_tokens, new_tokens=asking.max_new_tokens
+                model, prompt_tokens=settings.prompt_tokens, new_tokens=settings.max_new_tokens
             )
-        return asking.prompt_tokens
+        return settings.prompt_tokens
     needed = _WHOLE_EPISODE_BUDGET
-    if asking.agent == "direct":
-        needed = _BUDGETS.get(world.rpartition(":")[2].partition("-")[0], 2048)
-    return needed if context is None else max(1, min(needed, context - asking.max_new_tokens))
+    if settings.agent == "direct":
+        needed = description_of(world).max_prompt_tokens
+    return needed if context is None else max(1, min(needed, context - settings.max_new_tokens))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib
 import json
 import logging
 import os
@@ -28,6 +29,8 @@ from proxmo.config import EnvConfig
 from proxmo.config_loading import from_table
 from proxmo.errors import DataError, UnknownNameError, UsageError
 from proxmo.files import replace_text
+from proxmo_envs.creators import creator_of
+from proxmo_envs.description import EnvDescription, PublishedPanel, description_of, descriptions
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -39,6 +42,8 @@ logger = logging.getLogger(__name__)
 # How many tasks an error names.
 _NAMED = 5
 _KEYS = ("name", "hash", "splits", "env", "tasks")
+# What follows the prefix of a panel of generated tasks.
+_GENERATED = r"(-(?P<difficulty>[a-z]+))?-(?P<episodes>\d+)(-seed(?P<seed>\d+))?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,8 @@ def open_panel(name: str, data: str | None = None) -> Panel:
     """Opens a built-in panel by name, or a panel file, and checks it against the data.
 
     Args:
-        name: such as "alfworld-valid-unseen" (see `BUILT_IN`), or the path of a TOML file.
+        name: such as "alfworld-valid-unseen" (see `listed_panels`), MODULE:NAME for one that a
+            module of your own describes, or the path of a TOML file.
         data: where the tasks come from, in the place of what the panel says.
 
     Raises:
@@ -134,28 +140,27 @@ def open_panel(name: str, data: str | None = None) -> Panel:
     """
     if name.endswith(".toml") or Path(name).is_file():
         return _read_panel(Path(name), data)
-    if (found := _GENERATED.fullmatch(name)) is not None:
-        world, split = _FAMILIES[found["family"]]
-        if data not in (None, world.data):
-            raise UsageError(
-                f"the panel {name} is of {world.data} tasks, which need no data: leave --data "
-                f"{data} out"
-            )
-        if found["difficulty"]:
-            world = dataclasses.replace(world, kwargs={"difficulty": found["difficulty"]})
-        size, seed = int(found["episodes"]), int(found["seed"] or 0)
-        return _complete(make_panel(world, [split], name=name, episodes=size, seed=seed), size)
-    if name not in BUILT_IN:
-        raise UnknownNameError("panel", name, (*BUILT_IN, *GENERATED))
-    known = BUILT_IN[name]
-    if data is None and not os.environ.get(known.variable):
+    module, _, short = name.rpartition(":")
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as cause:
+            raise UsageError(f"unknown panel {name!r}: {cause}") from cause
+    if (generated := _generated_panel(module, short, data)) is not None:
+        return generated
+    if short not in (published := named_panels()):
+        raise UnknownNameError("panel", name, listed_panels())
+    description, known = published[short]
+    if known.needs and data is None and not os.environ.get(known.variable):
         where = "--data PATH" + (f" or ${known.variable}" if known.variable else "")
         raise UsageError(f"the panel {name} needs {known.needs}: name it with {where}")
-    if data in (world.data for world, _ in _FAMILIES.values()):
+    if data is not None and data in {
+        f.data for one in descriptions() for f in one.panel_families.values()
+    }:
         raise UsageError(f"the panel {name} needs {known.needs}, which --data {data} is not")
-    env = dataclasses.replace(known.env, data=data)
-    panel = make_panel(env, known.splits, name=name, episodes=known.episodes)
-    if known.hash not in ("", _complete(panel, known.episodes).hash):
+    env = EnvConfig(id=_full_id(module, description), data=data, kwargs=dict(known.kwargs))
+    panel = make_panel(env, known.splits, name=short, episodes=known.tasks)
+    if known.hash not in ("", _complete(panel, known.tasks).hash):
         logger.warning(
             "the tasks of %s are not those of the published data: sha256 %s, expected %s",
             name,
@@ -264,56 +269,52 @@ def _task_set(env: EnvConfig, split: str) -> proxmo_envs.TaskSet:
     return proxmo_envs.task_set(env.id, split, env.data, **env.kwargs)
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltIn:
-    """A panel that comes with the package; its tasks are `episodes` of `splits`.
+def named_panels() -> dict[str, tuple[EnvDescription, PublishedPanel]]:
+    """The published panels of all described environments, by name."""
+    return {
+        name: (description, panel)
+        for description in descriptions()
+        for name, panel in description.panels.items()
+    }
 
-    `needs` says in words which data is to be there, in `variable` of the environment or named;
-    `hash` is that of the panel in the data as it was published.
+
+def listed_panels(env_id: str | None = None) -> list[str]:
+    """The names of published panels, and of examples of the generated ones.
+
+    Args:
+        env_id: list those of this environment, as `open_panel` takes them: with the module that
+            registers it, which is imported; None lists those of every environment.
     """
+    if env_id is None:
+        chosen, prefix = descriptions(), ""
+    else:
+        creator_of(env_id)
+        chosen = [description_of(env_id)]
+        prefix = env_id[: env_id.rfind(":") + 1]
+    published = [name for one in chosen for name in one.panels]
+    families = [family for one in chosen for family in one.panel_families.values()]
+    return [prefix + name for name in (*published, *(n for f in families for n in f.listed))]
 
-    env: EnvConfig
-    splits: tuple[str, ...]
-    episodes: int
-    needs: str
-    variable: str = ""
-    hash: str = ""
+
+def _full_id(module: str, description: EnvDescription) -> str:
+    return f"{module}:{description.id}" if module else description.id
 
 
-_OFFICIAL = {"needs": "the official ALFWorld data", "variable": "ALFWORLD_DATA"}
-_SHOP = EnvConfig(id="WebShop-v0", kwargs={"goals": "human", "profile": "original"})
-# Worlds without end: the number of tasks, the difficulty and the seed are in the panel's name.
-_FAMILIES = {
-    "alfworld-generated": (EnvConfig(data="generated"), "valid_unseen"),
-    "webshop-bundled": (EnvConfig(id="WebShop-v0", data="bundled"), "test"),
-}
-_GENERATED = re.compile(
-    rf"(?P<family>{'|'.join(_FAMILIES)})(-(?P<difficulty>[a-z]+))?-(?P<episodes>\d+)"
-    r"(-seed(?P<seed>\d+))?"
-)
-# Those among them that are listed.
-GENERATED = ("alfworld-generated-400", "alfworld-generated-tiny-400", "webshop-bundled-400")
-BUILT_IN: dict[str, BuiltIn] = {
-    "alfworld-valid-seen": BuiltIn(
-        EnvConfig(),
-        ("valid_seen",),
-        140,
-        **_OFFICIAL,
-        hash="c128e8930acb04093204f03dabe43bfa511705e68deff8f568ea71495a400138",
-    ),
-    "alfworld-valid-unseen": BuiltIn(
-        EnvConfig(),
-        ("valid_unseen",),
-        134,
-        **_OFFICIAL,
-        hash="e2109203a35bbcc3ac2b06f8358e0c68666fc25eb930cc7c70b517cb9e91cb4a",
-    ),
-    "alfworld-both": BuiltIn(
-        EnvConfig(),
-        ("valid_seen", "valid_unseen"),
-        274,
-        **_OFFICIAL,
-        hash="20255322ab06754bba05257ae8264d53465c5400eae97e98d123173d9bcdd3cb",
-    ),
-    "webshop-test-500": BuiltIn(_SHOP, ("test",), 500, needs="the original WebShop data"),
-}
+def _generated_panel(module: str, name: str, data: str | None) -> Panel | None:
+    """Opens a panel of tasks without end; their number, difficulty and seed are in its name."""
+    for description in descriptions():
+        for prefix, family in description.panel_families.items():
+            found = re.fullmatch(re.escape(prefix) + _GENERATED, name)
+            if found is None:
+                continue
+            if data not in (None, family.data):
+                raise UsageError(
+                    f"the panel {name} is of {family.data or 'built-in'} tasks, which need no "
+                    f"data: leave --data {data} out"
+                )
+            kwargs = {"difficulty": found["difficulty"]} if found["difficulty"] else {}
+            world = EnvConfig(_full_id(module, description), family.data, kwargs=kwargs)
+            size, seed = int(found["episodes"]), int(found["seed"] or 0)
+            made = make_panel(world, [family.split], name=name, episodes=size, seed=seed)
+            return _complete(made, size)
+    return None

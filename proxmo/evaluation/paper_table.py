@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
@@ -19,22 +20,16 @@ from proxmo.errors import DataError, UsageError
 from proxmo.evaluation.published import PUBLISHED
 from proxmo.evaluation.results import read_evaluation
 from proxmo.evaluation.summary import Evaluation
+from proxmo_envs import InvalidOptionError, description_of
+from proxmo_envs.creators import creator_of
+from proxmo_envs.description import descriptions
 
-TYPES = {
-    "Pick": "pick_and_place_simple",
-    "Look": "look_at_obj_in_light",
-    "Clean": "pick_clean_then_place_in_recep",
-    "Heat": "pick_heat_then_place_in_recep",
-    "Cool": "pick_cool_then_place_in_recep",
-    "Pick2": "pick_two_obj_and_place",
-}
 BASELINE = "grpo"
 # How a player was asked, as the settings of its evaluation say, and what came out.
 _Settings = Mapping[str, Any]
 _Measured = tuple[_Settings, Evaluation]
-# The columns whose difference to the baseline is shown, with the column that shows it.
-DIFFERENCES = {"All": "All - GRPO", "Succ.": "Succ. - GRPO"}
-_COLUMNS = (*TYPES, "All", "All - GRPO", "Score", "Succ.", "Succ. - GRPO")
+# Ends the name of a column that holds the difference of the one before it to the baseline.
+DIFFERENCE = " - GRPO"
 # What a player's settings tell besides how it was asked; may differ between the runs of a row.
 _WHO = {"model", "method", "checkpoint", "base_url"}
 
@@ -76,20 +71,50 @@ def measured_rows(paths: Iterable[Path]) -> list[Row]:
 
 def published_rows() -> list[Row]:
     """The figures of the paper."""
-    rows = []
-    for one in PUBLISHED:
-        values = dict(zip(TYPES, one.types, strict=True)) if one.types else {}
-        values |= {"All": one.alfworld, "Score": one.score, "Succ.": one.success}
-        cells: dict[str, tuple[float, float | None]] = {k: (v, None) for k, v in values.items()}
-        rows.append(Row(one.model, one.method, cells, published=True))
+    rows = [
+        Row(*who, {column: (figure, None) for column, figure in figures.items()}, published=True)
+        for who, figures in PUBLISHED.items()
+    ]
     return _with_differences(rows)
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
     """The columns that hold anything, in the paper's order."""
     used = {column for row in rows for column in row.cells}
-    known = [column for column in _COLUMNS if column in used]
+    known = [c for one in map(_labels, _environments(rows)) for c in one.columns if c in used]
     return known + sorted(used - set(known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """The columns of an environment; `types` maps columns to task types."""
+
+    types: Mapping[str, str]
+    score: str
+    success: str
+
+    @property
+    def columns(self) -> list[str]:
+        """All of them, in the order of the table."""
+        return [*self.types, *filter(None, [self.score]), self.success, self.success + DIFFERENCE]
+
+
+def _labels(env: str) -> _Labels:
+    """The columns that the description of an environment names, unless others have that name."""
+    taken: set[str] = set()
+    for one in descriptions():
+        labels = _Labels(one.task_types, one.score_label, one.success_label)
+        if one.id == env and not taken & {*labels.columns}:
+            return labels
+        taken |= {*labels.columns}
+    types = {f"{env} {label}": kind for label, kind in description_of(env).task_types.items()}
+    return _Labels(types, f"{env} Score", f"{env} Succ.")
+
+
+def _environments(rows: Sequence[Row]) -> list[str]:
+    """The ids of the described environments, then of others that were played."""
+    played = (env for row in rows for env in row.panels)
+    return list(dict.fromkeys([*(one.id for one in descriptions()), *sorted(played)]))
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
@@ -136,7 +161,11 @@ def _read(path: Path) -> tuple[tuple[str, str], _Settings, Evaluation]:
 def _row(model: str, method: str, measured: Sequence[_Measured]) -> Row:
     by_env: dict[str, list[_Measured]] = {}
     for one in measured:
-        by_env.setdefault(one[1].env_id.rpartition(":")[2], []).append(one)
+        env_id = one[1].env_id
+        # Its module describes it; where that is gone, the columns have general names.
+        with suppress(InvalidOptionError):
+            creator_of(env_id)
+        by_env.setdefault(env_id.rpartition(":")[2], []).append(one)
     cells: dict[str, tuple[float, float | None]] = {}
     panels = {}
     for env, runs in by_env.items():
@@ -171,17 +200,15 @@ def _cells(env: str, group: Sequence[Evaluation]) -> dict[str, tuple[float, floa
     # Of several runs the spread between them counts, of one that between its seeds.
     success = mean(rates), _sd(rates if len(rates) > 1 else seeds)
     scores = [one.mean_score for one in group]
-    if not env.startswith("ALFWorld"):
-        names = (
-            ("Score", "Succ.") if env.startswith("WebShop") else (f"{env} Score", f"{env} Succ.")
-        )
-        return _percent({names[0]: (mean(scores), _sd(scores)), names[1]: success})
+    labels = _labels(env)
     cells: dict[str, tuple[float, float | None]] = {}
-    for column, kind in TYPES.items():
+    for column, kind in labels.types.items():
         found = [one.by_task_type[kind].success_rate for one in group if kind in one.by_task_type]
         if found:
             cells[column] = mean(found), None
-    return _percent({**cells, "All": success})
+    if labels.score:
+        cells[labels.score] = mean(scores), _sd(scores)
+    return _percent({**cells, labels.success: success})
 
 
 def _percent(
@@ -201,11 +228,12 @@ def _with_differences(rows: Sequence[Row]) -> list[Row]:
         baseline = baselines.get(row.model)
         if baseline is None or baseline is row:
             continue
-        for column, difference in DIFFERENCES.items():
-            env = "ALFWorld-v0" if column == "All" else "WebShop-v0"
+        for env in _environments(rows):
+            column = _labels(env).success
             same = _digest(row, env) == _digest(baseline, env)
             if same and column in row.cells and column in baseline.cells:
-                row.cells[difference] = row.cells[column][0] - baseline.cells[column][0], None
+                above = row.cells[column][0] - baseline.cells[column][0]
+                row.cells[column + DIFFERENCE] = above, None
     return list(rows)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from proxmo.agents.base import Agent
 from proxmo.config import Config
-from proxmo.errors import UnknownNameError
+from proxmo.errors import UnknownNameError, UsageError
 from proxmo.policies.usage import Prices
 
 
@@ -40,18 +41,40 @@ class Player:
 
 
 def policy_player(policy: str) -> Player:
-    """The environment's "expert" or a "random" player.
+    """The environment's "expert", a "random" player, or an agent of your own.
+
+    Args:
+        policy: a name, or MODULE:NAME of a class without arguments, whose instances have the method
+            `act` of `proxmo.agents.base.Agent`. Its attribute `env_options`, if there is one, holds
+            keyword arguments that it needs of the environment.
 
     Raises:
         UnknownNameError: any other name.
+        UsageError: the module or the name in it does not exist, or it is no agent.
     """
     from proxmo.agents.scripted import ExpertAgent, RandomAgent
 
-    agents: dict[str, Agent] = {"expert": ExpertAgent(), "random": RandomAgent()}
+    agents: dict[str, Callable[[], Agent]] = {"expert": ExpertAgent, "random": RandomAgent}
+    if ":" in policy:
+        agents[policy] = _agent_of(policy)
     if policy not in agents:
         raise UnknownNameError("policy", policy, agents)
-    options = {"expert_action": True} if policy == "expert" else {}
-    return Player(agents[policy], "-", policy, env_options=options)
+    agent = agents[policy]()
+    return Player(agent, "-", policy, env_options=getattr(agent, "env_options", {}))
+
+
+def _agent_of(policy: str) -> Callable[[], Agent]:
+    module, _, name = policy.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as cause:
+        raise UsageError(f"unknown policy {policy!r}: {cause}") from cause
+    if not callable(getattr(found, "act", None)):
+        raise UsageError(
+            f"--policy {policy} is {found!r:.100}, expected a class with the method "
+            "`act(self, situations, *, seed)`"
+        )
+    return found
 
 
 def checkpoint_player(
@@ -69,9 +92,9 @@ def checkpoint_player(
     """
     from proxmo.agents.language import LanguageAgent
     from proxmo.agents.prompts import PromptBuilder
+    from proxmo.checkpoints import read_checkpoint
     from proxmo.config_loading import from_table
     from proxmo.policies.transformers import TransformersPolicy, load_model
-    from proxmo.training.checkpoint import read_checkpoint
 
     found = read_checkpoint(checkpoint)
     config = from_table(found.settings["config"])

@@ -3,7 +3,7 @@
     settings.json         who played what; an evaluation continues only with the same
     panel.toml            the tasks
     results.jsonl         a line per episode: outcome, score, steps, tokens, cost, cause of an error
-    transcripts.jsonl.gz  a line per episode: every observation, reply and action
+    transcripts.jsonl.gz  a line per episode: every observation, response and action
     evaluation.json       the numbers that follow, once all is played
 
 The two files of lines grow while episodes end and are put in the order of seeds, tasks and trials
@@ -256,5 +256,5 @@ def _transcript(result: Result, episode: Episode) -> bytes:
     ]
     keys = ("seed", "task_id", "trial", "outcome")
     row = {key: getattr(result, key) for key in keys}
-    # ASCII: replies may hold halves of surrogate pairs, which no encoding but this one can carry.
+    # ASCII: responses may hold halves of surrogate pairs, which no encoding but this one can carry.
     return (json.dumps({**row, "task": episode.task, "steps": steps}) + "\n").encode()

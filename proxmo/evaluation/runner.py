@@ -11,21 +11,21 @@ from typing import Any
 
 from proxmo.agents.base import Agent
 from proxmo.config import Config, EnvConfig
+from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import UsageError
 from proxmo.evaluation.panels import Panel, make_panel
 from proxmo.evaluation.players import Player, checkpoint_player, policy_player
 from proxmo.evaluation.results import EvaluationDirectory, Result
 from proxmo.evaluation.summary import Evaluation, summarise
-from proxmo.reporting.formats import percent
-from proxmo.reporting.listener import Listener
+from proxmo.formats import percent
+from proxmo.listener import Listener
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
-from proxmo.training.distributed import ALONE, World
 from proxmo.types import Episode
 
 # Parts the draws of an evaluation from those of the training with the same seed.
 EVALUATION = 3
-# Episodes in flight: enough for a language model to be asked for many replies at once.
+# Episodes in flight: enough for a language model to be asked for many responses at once.
 WORKERS = 128
 
 
@@ -39,7 +39,7 @@ def evaluate(
     timeout_s: float | None = None,
     out: Path | None = None,
     listener: Listener | None = None,
-    world: World = ALONE,
+    processes: ProcessGroup = SINGLE,
 ) -> Evaluation:
     """Plays a panel; the draws of an episode depend on seed, task and trial alone.
 
@@ -53,7 +53,7 @@ def evaluate(
         out: directory that keeps results and transcripts. Where it holds some of this evaluation,
             only what is missing or ended in an error is played.
         listener: told about the progress.
-        world: processes that share the tasks, each with a player of its own; without `out`.
+        processes: the process group that shares the tasks, each with its own player; without `out`.
 
     Raises:
         UsageError: seeds that are not different, options that fit no environment, or an `out` that
@@ -73,10 +73,10 @@ def evaluate(
             settings = _settings(player, panel, seeds, trials)
             kept = stack.enter_context(EvaluationDirectory(out, panel, settings))
         collector = Collector(pool, player.agent, timeout_s=timeout_s)
-        game = _Game(player, panel, collector, kept, listener or Listener(), world)
+        game = _Game(player, panel, collector, kept, listener or Listener(), processes)
         for seed in seeds:
             game.play(seed, trials, workers, total=len(panel.tasks) * len(seeds) * trials)
-        results = [result for part in world.gather(game.results) for result in part]
+        results = [result for part in processes.all_gather(game.results) for result in part]
         evaluation = summarise(results, panel, seeds=seeds, trials=trials)
         if kept is not None:
             kept.finish(evaluation.to_json())
@@ -111,10 +111,10 @@ class _Game:
         collector: Collector,
         kept: EvaluationDirectory | None,
         listener: Listener,
-        world: World,
+        processes: ProcessGroup,
     ) -> None:
         self.player = player
-        self.world = world
+        self.processes = processes
         self.panel = panel
         self.collector = collector
         self.kept = kept
@@ -127,7 +127,7 @@ class _Game:
         """Plays with one seed what is not there yet."""
         place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
         done = {(place[r.task_id], r.trial) for r in self.results if r.seed == seed}
-        others = [number for number in place.values() if not self.world.owns(number)]
+        others = [number for number in place.values() if not self.processes.owns(number)]
         done |= {(number, trial) for number in others for trial in range(trials)}
         self.collector.play(
             list(self.panel.tasks),
@@ -163,7 +163,7 @@ def evaluate_agent(
     workers: int = WORKERS,
     timeout_s: float | None = None,
     listener: Listener | None = None,
-    world: World = ALONE,
+    processes: ProcessGroup = SINGLE,
     **env_options: Any,
 ) -> Evaluation:
     """Plays tasks of a split once, as training does for its validation.
@@ -177,7 +177,7 @@ def evaluate_agent(
         workers: episodes in flight at once.
         timeout_s: seconds an episode's environment may take in all; None: no limit.
         listener: told about the progress.
-        world: processes that share the tasks.
+        processes: the process group that shares the tasks.
         env_options: further keyword arguments of the environment.
     """
     panel = make_panel(env, [split], episodes=episodes)
@@ -189,7 +189,7 @@ def evaluate_agent(
         workers=workers,
         timeout_s=timeout_s,
         listener=listener,
-        world=world,
+        processes=processes,
     )
 
 

@@ -62,7 +62,9 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[fl
     n = len(values)
     if n < 2:
         raise ValueError(f"got {n} values, expected at least 2: one says nothing of their spread")
-    half = _t_quantile(n - 1, confidence) * stdev(values) / math.sqrt(n)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(n - 1, 1.0 - _tail(confidence))) * stdev(values) / math.sqrt(n)
     centre = mean(values)
     return centre - half, centre + half
 
@@ -86,9 +88,10 @@ def mcnemar(only_first: int, only_second: int) -> float:
     Of the n pairs in which one side won and the other did not, each side would win half: p is twice
     the smaller binomial tail, at most 1. Source: Q. McNemar, Psychometrika 12 (1947) 153-157.
     """
+    from scipy.stats import binomtest
+
     n = only_first + only_second
-    tail = sum(math.comb(n, i) for i in range(min(only_first, only_second) + 1))
-    return min(1.0, 2 * tail / 2**n)
+    return float(binomtest(only_first, n).pvalue) if n else 1.0
 
 
 def bootstrap_interval(
@@ -117,24 +120,3 @@ def _tail(confidence: float) -> float:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence is {confidence}, expected a number between 0 and 1")
     return (1.0 - confidence) / 2.0
-
-
-def _t_quantile(freedom: int, confidence: float) -> float:
-    """Returns the t with P(|T| <= t) = confidence, for whole degrees of freedom."""
-    _tail(confidence)
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _t_share(middle, freedom) > confidence else (middle, high)
-    return math.tan(low) * math.sqrt(freedom)
-
-
-def _t_share(angle: float, freedom: int) -> float:
-    """Returns P(|T| <= sqrt(freedom) tan(angle)); Abramowitz and Stegun, 26.7.3 and 26.7.4."""
-    cosine, odd = math.cos(angle), freedom % 2
-    term, total = (cosine if odd else 1.0), 0.0
-    for place in range(2 + odd, freedom + 1, 2):
-        total += term
-        term *= cosine**2 * (place - 1) / place
-    share = math.sin(angle) * total
-    return (angle + share) * 2 / math.pi if odd else share

@@ -1,4 +1,4 @@
-"""What every policy is to the rollout: prompts in, replies out, stamped with their weights."""
+"""The interface of a policy: prompts in, responses out, stamped with their weight version."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """A sampled reply: `logprobs[i]` is the log-probability of `ids[i]` as it was sampled.
+class Response:
+    """A sampled response.
 
-    `finish_reason` is "stop" when the model ended its turn (the end token is then the last of
-    `ids`) and "length" when it was cut. `text` is the reply without special tokens. Policies behind
-    an API know text only: `ids` and `logprobs` are empty, and `counted` holds the number of prompt
-    and reply tokens, if the server tells it. `error` says why there is no reply.
+    Attributes:
+        ids: its tokens, end-of-turn token included; empty behind an API, which sends text only.
+        logprobs: log-probability of each token under the distribution it was sampled from.
+        text: without special tokens.
+        finish_reason: "stop" if the model ended its turn, "length" if the response was cut.
+        weight_version: of the weights that sampled it.
+        error: why there is no response.
+        counted: (prompt, response) tokens as an API counted them.
     """
 
     ids: tuple[int, ...]
@@ -27,7 +31,7 @@ class Reply:
 
 
 class Policy(Protocol):
-    """Turns tokenised prompts into replies."""
+    """Turns tokenised prompts into responses."""
 
     tokenizer: Any
 
@@ -39,30 +43,30 @@ class Policy(Protocol):
         max_new_tokens: int,
         seed: Sequence[int],
         seeds: Sequence[Sequence[int]] | None = None,
-    ) -> list[Reply]:
-        """Samples one reply per prompt; equal arguments and weights give equal replies.
+    ) -> list[Response]:
+        """Samples one response per prompt; equal arguments and weights give equal responses.
 
-        With `seeds`, one per prompt, the draws of a reply do not depend on the other prompts.
-        Temperature 0 is greedy; the log-probabilities are then those of temperature 1.
+        With `seeds`, one per prompt, a response does not depend on the other prompts. Temperature 0
+        is greedy; the log-probabilities are then those of temperature 1.
         """
         ...
 
 
 @runtime_checkable
 class ChatPolicy(Protocol):
-    """Turns messages of a user into replies; the chat template and the tokens are its own."""
+    """Turns a user's messages into responses; applies the chat template and tokenises itself."""
 
-    def reply(
+    def respond(
         self,
         messages: Sequence[str],
         *,
         temperature: float,
         max_new_tokens: int,
         seed: Sequence[int],
-    ) -> list[Reply]:
-        """Returns one reply per message, each the only one of its chat.
+    ) -> list[Response]:
+        """Returns one response per message, each the only one of its chat.
 
-        What could not be answered comes back with `error` set; what makes every further request
-        pointless (no access, no such model) is raised as a ProxmoError.
+        A request that fails gives a response with `error` set. An error that every further request
+        would meet (no access, no such model) is raised as a ProxmoError.
         """
         ...

@@ -1,4 +1,4 @@
-"""Out of memory: one error for every device, which says what to change."""
+"""One error for running out of memory on any device; it says which setting to change."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def memory_advice(error: type[ProxmoError], advice: str) -> Iterator[None]:
     """Raises `error` with the advice where the block runs out of memory.
 
     Args:
-        error: what is raised.
-        advice: "in the update: lower ..."; stands after "out of memory".
+        error: class to raise.
+        advice: follows the words "out of memory", for example "in the update: lower ...".
     """
     import torch
 
     try:
         yield
     except (MemoryError, RuntimeError) as cause:
-        # For the memory of a CPU torch has no class of its own.
+        # torch has no error class for the memory of a CPU.
         full = isinstance(cause, (MemoryError, torch.OutOfMemoryError))
         if not full and "allocate memory" not in str(cause):
             raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proxmo.errors import DataError, MissingDependencyError, RolloutError, UsageError
-from proxmo.policies.base import Reply
+from proxmo.policies.base import Response
 from proxmo.policies.memory import memory_advice
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class TransformersPolicy:
         model: a causal language model of transformers.
         tokenizer: its tokenizer, with a chat template.
         max_batch_tokens: prompts are generated for in chunks of at most this many tokens (padding
-            and reply included).
+            and response included).
     """
 
     def __init__(self, model: Any, tokenizer: Any, *, max_batch_tokens: int = 65536) -> None:
@@ -46,8 +46,8 @@ class TransformersPolicy:
         max_new_tokens: int,
         seed: Sequence[int],
         seeds: Sequence[Sequence[int]] | None = None,
-    ) -> list[Reply]:
-        """Samples one reply per prompt, prompts of like length together; see `Policy.generate`."""
+    ) -> list[Response]:
+        """Samples one response per prompt, batched by length; see `Policy.generate`."""
         import torch
 
         generator = torch.Generator(device=self.model.device)
@@ -59,13 +59,13 @@ class TransformersPolicy:
             own = [np.random.default_rng(list(one)).random(max_new_tokens) for one in seeds]
             source = torch.tensor(np.stack(own), device=self.model.device)
         order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
-        replies: dict[int, Reply] = {}
+        responses: dict[int, Response] = {}
         for chunk in self._chunks(order, prompts, max_new_tokens):
             rows = source[chunk] if isinstance(source, torch.Tensor) else source
             sampler = _Sampler(temperature, rows)
             made = self._generate_chunk([prompts[i] for i in chunk], max_new_tokens, sampler)
-            replies.update(zip(chunk, made, strict=True))
-        return [replies[i] for i in range(len(prompts))]
+            responses.update(zip(chunk, made, strict=True))
+        return [responses[i] for i in range(len(prompts))]
 
     def _chunks(
         self, order: list[int], prompts: Sequence[Sequence[int]], max_new_tokens: int
@@ -84,7 +84,7 @@ class TransformersPolicy:
         prompts: list[Sequence[int]],
         max_new_tokens: int,
         sampler: _Sampler,
-    ) -> list[Reply]:
+    ) -> list[Response]:
         import torch
 
         width = max(len(p) for p in prompts)
@@ -115,7 +115,7 @@ class TransformersPolicy:
         rows = [_until_end(row, self.end_ids) for row in out[:, width:].tolist()]
         texts = self.tokenizer.batch_decode([ids for ids, _ in rows], skip_special_tokens=True)
         return [
-            Reply(
+            Response(
                 tuple(ids),
                 tuple(logprobs[i, : len(ids)].tolist()),
                 text,
@@ -128,10 +128,10 @@ class TransformersPolicy:
 
 @contextmanager
 def _plain(model: Any) -> Iterator[None]:
-    """Takes dropout and the model's own generation settings away for a while.
+    """Disables dropout and the model's own generation settings.
 
-    What those settings ask for (penalties, suppressed tokens, beams) would sample from another
-    distribution than the one that is trained.
+    Penalties, suppressed tokens or beams would sample from another distribution than the one that
+    is trained.
     """
     from transformers import GenerationConfig
 
@@ -146,10 +146,10 @@ def _plain(model: Any) -> Iterator[None]:
 
 
 class _Sampler:
-    """Logits processor that draws the token and leaves greedy search only that one.
+    """Logits processor that draws the token and leaves greedy search no other choice.
 
-    So the noise comes from a generator we own instead of torch's global one, and the recorded
-    log-probability is exactly that of the distribution sampled from.
+    This way the noise comes from our own generator instead of torch's global one, and we record the
+    log-probability under exactly the distribution we sampled from.
 
     Args:
         temperature: of the softmax; 0 takes the likeliest token.
@@ -174,7 +174,7 @@ class _Sampler:
         elif isinstance(self.source, torch.Tensor):
             at = len(self.logprobs)
             below = logprobs.double().exp().cumsum(dim=-1)
-            # The last sum is 1 but for rounding.
+            # The last sum is 1 except for rounding.
             drawn = self.source[:, at : at + 1] * below[:, -1:]
             choice = torch.searchsorted(below, drawn, right=True)
         else:
@@ -186,7 +186,7 @@ class _Sampler:
 
 
 def _until_end(ids: list[int], end_ids: frozenset[int]) -> tuple[list[int], str]:
-    """Cuts a generated row after its first end token; without one the reply was cut by length."""
+    """Cuts a generated row after its first end token; a row without one was cut by length."""
     for position, token in enumerate(ids):
         if token in end_ids:
             return ids[: position + 1], "stop"
@@ -209,16 +209,16 @@ def end_token_ids(model: Any, tokenizer: Any) -> frozenset[int]:
 
 
 def context_length(model: Any) -> int | None:
-    """How many tokens the model can read and write together; None: it does not say."""
+    """Most tokens of prompt and response together; None if the model does not say."""
     return getattr(model.config.get_text_config(), "max_position_embeddings", None)
 
 
 def check_context(model: Any, *, prompt_tokens: int, new_tokens: int) -> None:
-    """Raises UsageError when the longest prompt and reply are more than the model can read."""
+    """Raises UsageError if the longest prompt and response exceed the model's context."""
     context = context_length(model)
     if context is not None and prompt_tokens + new_tokens > context:
         raise UsageError(
-            f"prompts of {prompt_tokens} and replies of {new_tokens} tokens exceed the model's "
+            f"prompts of {prompt_tokens} and responses of {new_tokens} tokens exceed the model's "
             f"context of {context}; lower prompt.max_prompt_tokens or sampling.max_new_tokens "
             "(--prompt-tokens or --max-tokens of an evaluation)"
         )
@@ -230,7 +230,8 @@ def _read_model(name: str, **options: Any) -> tuple[Any, Any]:
 
     def read(*, local_files_only: bool) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=local_files_only)
-        if not tokenizer.encode("look", add_special_tokens=False):  # one is made from nothing, too
+        # transformers makes an empty tokenizer where the files are missing.
+        if not tokenizer.encode("look", add_special_tokens=False):
             raise DataError("its tokenizer has no tokens: the files of one are missing")
         # Its annotations leave out the second of the pair.
         loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -246,7 +247,7 @@ def _read_model(name: str, **options: Any) -> tuple[Any, Any]:
 
     try:
         return read(local_files_only=True)
-    except Exception:  # whatever is missing or broken here: the hub may have it
+    except Exception:  # missing or broken here, in any way: the hub may have it
         if Path(name).exists() or constants.HF_HUB_OFFLINE:
             raise
     HfApi().model_info(name, timeout=_HUB_TIMEOUT_S)
@@ -258,13 +259,13 @@ def load_model(
 ) -> tuple[Any, Any]:
     """Loads a causal language model and its tokenizer from a directory or by hub id.
 
-    What the local cache holds is taken from there. Else the hub is asked once, so that without a
+    Uses the local cache if it holds the model. Otherwise asks the hub once, so that without a
     network the error comes in seconds and not after all the retries of a download.
 
     Raises:
-        DataError: when nothing can be loaded under that name, or model and tokenizer do not fit.
-        UsageError: when the device is a GPU that is not there.
-        MissingDependencyError: when `load_in_4bit` finds no bitsandbytes.
+        DataError: nothing can be loaded under that name, or model and tokenizer do not fit.
+        UsageError: this machine does not have the GPU.
+        MissingDependencyError: `load_in_4bit` needs bitsandbytes, which is not installed.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""What an API was asked for and what that cost."""
+"""Requests sent to an API, tokens and their cost."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ class Prices:
     completion: float = 0.0
 
     def cost(self, prompt: int, completion: int) -> float:
-        """What so many tokens read and written cost."""
+        """Cost of so many prompt and completion tokens."""
         return (prompt * self.prompt + completion * self.completion) / 1e6
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Requests and tokens, as the server counted them; sums with `+`.
+    """Requests and tokens; add them with `+`.
 
-    `requests` counts every one that was sent, `retries` those among them that repeat an earlier
-    one, `failures` the replies that never came. `uncounted` replies came without a token count, so
-    `prompt_tokens`, `completion_tokens` and `cost` are then too low.
+    Attributes:
+        requests: all that were sent.
+        retries: those of them that repeat an earlier one.
+        failures: responses that never came.
+        uncounted: responses without a token count; tokens and cost are then too low.
+        prompt_tokens: as the server counted them; likewise completion_tokens.
+        cost: by `Prices`.
     """
 
     requests: int = 0
@@ -39,15 +43,15 @@ class Usage:
 
     def __str__(self) -> str:
         cost = f", cost {self.cost:.4f}" if self.cost else ""
-        uncounted = f" ({self.uncounted} replies uncounted)" if self.uncounted else ""
+        uncounted = f" ({self.uncounted} responses uncounted)" if self.uncounted else ""
         return (
             f"{self.requests} requests, {self.retries} of them retries; {self.failures} failures; "
             f"{self.prompt_tokens} tokens read, {self.completion_tokens} written{uncounted}{cost}"
         )
 
     @classmethod
-    def of_reply(cls, counts: tuple[int, int] | None, prices: Prices) -> Usage:
-        """The usage of a reply that came, of (prompt, completion) tokens; None: not counted."""
+    def of_response(cls, counts: tuple[int, int] | None, prices: Prices) -> Usage:
+        """The usage of a response of (prompt, completion) tokens; None if nobody counted."""
         if counts is None:
             return cls(uncounted=1)
         prompt, completion = counts

@@ -1,7 +1,7 @@
 """vLLM in this process: continuous batching, prefix caching, weights replaced in place.
 
-The engine's event loop lives in a thread of its own, so that any number of threads may ask at the
-same time and each request is answered as soon as it is done.
+The engine's event loop has its own thread, so that many threads may call at the same time and each
+request returns as soon as it is done.
 """
 
 from __future__ import annotations
@@ -17,9 +17,26 @@ from typing import Any, TypeVar
 import numpy as np
 
 from proxmo.errors import MissingDependencyError, RolloutError
-from proxmo.policies.base import Reply
+from proxmo.policies.base import Response
+from proxmo.policies.engines import EngineRequest
 
 T = TypeVar("T")
+
+
+def start(request: EngineRequest) -> VllmPolicy:
+    """Starts an engine for a run; see `engines`."""
+    options = dict(request.rollout.engine_options)
+    if request.device == "cuda" and request.rollout.lag == 0:
+        options.setdefault("enable_sleep_mode", True)
+    return VllmPolicy(
+        request.source,
+        request.tokenizer,
+        end_ids=request.end_ids,
+        dtype=request.dtype,
+        max_tokens=request.max_tokens,
+        gpu_memory=request.rollout.gpu_memory,
+        **options,
+    )
 
 
 class VllmPolicy:
@@ -30,7 +47,7 @@ class VllmPolicy:
         tokenizer: its tokenizer.
         end_ids: tokens that end a turn.
         dtype: parameter type, as torch names it.
-        max_tokens: longest prompt and reply together.
+        max_tokens: longest prompt and response together.
         gpu_memory: share of the GPU's memory the engine may take.
         engine_options: further arguments of vLLM's `AsyncEngineArgs`.
 
@@ -39,7 +56,7 @@ class VllmPolicy:
         RolloutError: the engine does not start.
     """
 
-    # Replies come one by one, so every episode may be advanced on its own.
+    # Responses come one by one, so every episode can advance on its own.
     concurrent = True
 
     def __init__(
@@ -53,7 +70,7 @@ class VllmPolicy:
         gpu_memory: float = 0.5,
         **engine_options: Any,
     ) -> None:
-        # vLLM writes to stdout and stderr at will; its own errors still come through.
+        # vLLM prints a lot; its errors still come through.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         try:
             from vllm import AsyncEngineArgs
@@ -89,7 +106,7 @@ class VllmPolicy:
 
         try:
             self.engine = self._call(start())
-        except Exception as cause:  # whatever stops a start; vLLM has no class of its own for it
+        except Exception as cause:  # vLLM has no error class for a failed start
             self._stop_loop()
             raise RolloutError(f"vLLM does not start with {source!r}: {cause}") from cause
 
@@ -101,24 +118,24 @@ class VllmPolicy:
         max_new_tokens: int,
         seed: Sequence[int],
         seeds: Sequence[Sequence[int]] | None = None,
-    ) -> list[Reply]:
-        """Samples one reply per prompt; see `Policy.generate`."""
+    ) -> list[Response]:
+        """Samples one response per prompt; see `Policy.generate`."""
         if seeds is None:
             seeds = [(*seed, i) for i in range(len(prompts))]
 
-        async def all_replies() -> list[Reply]:
+        async def respond_to_all() -> list[Response]:
             return await asyncio.gather(
                 *(
-                    self._reply(prompt, temperature, max_new_tokens, own)
+                    self._respond(prompt, temperature, max_new_tokens, own)
                     for prompt, own in zip(prompts, seeds, strict=True)
                 )
             )
 
-        return self._call(all_replies())
+        return self._call(respond_to_all())
 
-    async def _reply(
+    async def _respond(
         self, prompt: Sequence[int], temperature: float, max_new_tokens: int, seed: Sequence[int]
-    ) -> Reply:
+    ) -> Response:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -128,7 +145,7 @@ class VllmPolicy:
             logprobs=0,  # of the sampled token alone
             seed=int(np.random.SeedSequence(list(seed)).generate_state(1)[0]),
             stop_token_ids=sorted(self.end_ids),
-            # Ends the turn only by those; a generation_config must not change the distribution.
+            # Only those end a turn; a generation_config must not change the distribution.
             ignore_eos=True,
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
@@ -138,7 +155,7 @@ class VllmPolicy:
         async for output in self.engine.generate(request, settings, str(next(self._numbers))):
             final = output.outputs[0]
         ids = tuple(final.token_ids)
-        return Reply(
+        return Response(
             ids=ids,
             logprobs=tuple(
                 table[token].logprob for token, table in zip(ids, final.logprobs, strict=True)
@@ -149,9 +166,9 @@ class VllmPolicy:
         )
 
     def load_weights(self, directory: Path, version: int) -> None:
-        """Replaces the weights by those of a directory of safetensors; replies name `version`.
+        """Loads the safetensors in a directory; later responses carry `version`.
 
-        Nothing may be in flight. What the prefix cache holds belongs to the old weights and goes.
+        No request may be in flight. The prefix cache belongs to the old weights and is dropped.
         """
 
         async def load() -> None:
@@ -177,7 +194,7 @@ class VllmPolicy:
 
     async def _shutdown(self) -> None:
         self.engine.shutdown()
-        # Its destructor needs modules that are gone when the interpreter ends.
+        # Its destructor needs modules that are gone at interpreter exit.
         del self.engine
 
     def _call(self, work: Coroutine[Any, Any, T]) -> T:

@@ -19,12 +19,20 @@ from typing import Any
 import numpy as np
 
 from proxmo.errors import MissingDependencyError, RolloutError
-from proxmo.policies.base import Reply
+from proxmo.policies.base import Response
+from proxmo.policies.engines import EngineRequest
 
 SERVER_FLAGS = (
     "--worker-extension-cls proxmo.policies.vllm_worker.WeightReceiver "
     "--logprobs-mode processed_logprobs"
 )
+
+
+def start(request: EngineRequest) -> VllmServerPolicy:
+    """Connects to the server of a run; see `engines`."""
+    return VllmServerPolicy(
+        str(request.rollout.engine_url), request.tokenizer, end_ids=request.end_ids
+    )
 
 
 class VllmServerPolicy:
@@ -39,10 +47,11 @@ class VllmServerPolicy:
 
     Raises:
         MissingDependencyError: the `openai` client is not installed.
-        RolloutError: nobody answers, or what answers cannot take over weights.
+        RolloutError: no server answers.
     """
 
     concurrent = True
+    shared = True
 
     def __init__(
         self,
@@ -85,19 +94,19 @@ class VllmServerPolicy:
         max_new_tokens: int,
         seed: Sequence[int],
         seeds: Sequence[Sequence[int]] | None = None,
-    ) -> list[Reply]:
-        """Samples one reply per prompt; see `Policy.generate`."""
+    ) -> list[Response]:
+        """Samples one response per prompt; see `Policy.generate`."""
         if seeds is None:
             seeds = [(*seed, i) for i in range(len(prompts))]
         asked = [
-            self._pool.submit(self._reply, prompt, temperature, max_new_tokens, own)
+            self._pool.submit(self._respond, prompt, temperature, max_new_tokens, own)
             for prompt, own in zip(prompts, seeds, strict=True)
         ]
         return [one.result() for one in asked]
 
-    def _reply(
+    def _respond(
         self, prompt: Sequence[int], temperature: float, max_new_tokens: int, seed: Sequence[int]
-    ) -> Reply:
+    ) -> Response:
         version = self.weight_version
         try:
             answer = self._client.completions.create(
@@ -114,10 +123,10 @@ class VllmServerPolicy:
                 },
             )
         except self._failure as cause:
-            return Reply((), (), "", "error", version, error=f"the vLLM server failed: {cause}")
+            return Response((), (), "", "error", version, error=f"the vLLM server failed: {cause}")
         choice: Any = answer.choices[0]
         ids = tuple(choice.token_ids)
-        return Reply(
+        return Response(
             ids=ids,
             logprobs=tuple(choice.logprobs.token_logprobs),
             text=self.tokenizer.decode(list(ids), skip_special_tokens=True),
@@ -126,7 +135,7 @@ class VllmServerPolicy:
         )
 
     def load_weights(self, directory: Path, version: int) -> None:
-        """Lets the server read safetensors from a directory it can see; replies name `version`.
+        """Lets the server read safetensors from a shared directory; responses carry `version`.
 
         Raises:
             RolloutError: the server refuses, or runs without its development routes.
@@ -140,13 +149,13 @@ class VllmServerPolicy:
         self.weight_version = version
 
     def sleep(self) -> None:
-        """The server has a GPU of its own and stays awake."""
+        """Does nothing: the server has its own GPU."""
 
     def wake(self) -> None:
-        """See `sleep`."""
+        """Does nothing; see `sleep`."""
 
     def close(self) -> None:
-        """Ends the connections; the server goes on."""
+        """Ends the connections; the server keeps running."""
         self._pool.shutdown()
         self._client.close()
 

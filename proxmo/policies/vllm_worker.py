@@ -1,7 +1,7 @@
-"""What runs inside vLLM's worker: taking over the trainer's weights.
+"""Loads the trainer's weights inside vLLM's worker.
 
-Named to the engine as `worker_extension_cls`, which mixes the class into its worker; the trainer
-calls it by `collective_rpc`. Tried with vLLM 0.32 on a CPU.
+vLLM mixes the class that `worker_extension_cls` names into its worker, and the trainer calls it by
+`collective_rpc`. Tested with vLLM 0.32 on a CPU.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class WeightReceiver:
     def proxmo_load_weights(self, directory: str) -> int:
         """Loads every `*.safetensors` of a directory; returns the number of tensors read.
 
-        On a CPU vLLM packs the matrices of linear layers for its kernels and throws the originals
-        away. Its own `reload_weights` then leaves the old ones in force without an error, so the
-        matrices are made again, loaded and packed as at the start.
+        On a CPU vLLM packs the matrices of linear layers for its kernels and drops the originals.
+        Its own `reload_weights` then keeps the old ones without an error. So we create the matrices
+        again, load and pack them as at the start.
         """
         model = self.model_runner.get_model()
         packed = _unpack(model) if self.device.type == "cpu" else []
@@ -50,7 +50,7 @@ def _read(directory: Path, device: str) -> Iterator[tuple[str, Any]]:
 
 
 def _unpack(model: Any) -> list[Any]:
-    """Gives linear layers empty matrices to load into; returns all layers that are to be packed."""
+    """Gives linear layers empty matrices to load into; returns the layers to pack afterwards."""
     import torch
     from vllm.model_executor.layers.linear import LinearBase, UnquantizedLinearMethod
     from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding

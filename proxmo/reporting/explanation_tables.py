@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from proxmo.reporting.explained import Overview, StepReport
-from proxmo.reporting.formats import percent
+from proxmo.formats import percent
+from proxmo.reporting.explanations import Overview, StepReport
 
 # Longest observation of a table; a step's own is shown whole.
 _BRIEF = 70
+# A smaller weight would be shown as 0.0000.
+_LEAST_WEIGHT = 5e-5
+# Columns of words; all others hold numbers and are aligned on the right.
+_WORDS = {"task id", "task", "action", "observation", "first seen", "method"}
 
 
 def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableType]:
@@ -25,70 +29,40 @@ def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableTy
     facts |= {
         name: f"{one:.4g}" for name, one in values.items() if not name.startswith("success_rate_")
     }
-    yield _facts(facts | _notes(overview.notes))
-    words = ("task id", "task")
-    numbers = ("group", "episodes", "won", "steps", "mean return", "w won", "w lost")
-    groups = _table("Groups", numbers + words, words, plain=plain)
-    for group in overview.groups:
-        groups.add_row(
-            str(group.group),
-            f"{group.first_episode}-{group.last_episode}",
-            str(group.wins),
-            str(group.steps),
-            f"{group.return_mean:.3f}",
-            _weight(group.modulation_won),
-            _weight(group.modulation_lost),
-            Text(group.task_id),
-            _brief(group.task),
-        )
-    yield groups
-    if not overview.largest:
-        return
-    headings = ("episode", "step", "return", "A step", "A", "action", "observation")
-    largest = _table(
-        "Steps furthest from their baseline", headings, ("action", "observation"), plain=plain
+    yield _facts(facts, overview)
+    groups = (
+        {
+            "group": str(group.group),
+            "episodes": f"{group.first_episode}-{group.last_episode}",
+            "won": str(group.wins),
+            "steps": str(group.steps),
+            "mean return": f"{group.return_mean:.3f}",
+            "w won": _weight(group.modulation_won),
+            "w lost": _weight(group.modulation_lost),
+            "task id": group.task_id,
+            "task": _brief(group.task),
+        }
+        for group in overview.groups
     )
-    for step in overview.largest:
-        largest.add_row(
-            str(step.episode),
-            str(step.step),
-            f"{step.step_return:.3f}",
-            f"{step.step_advantage:+.3f}",
-            f"{step.advantage:+.3f}",
-            _brief(step.action or "-"),
-            _brief(step.observation),
-        )
-    yield largest
+    yield _table("Groups", groups, plain=plain)
+    largest = (
+        {
+            "episode": str(step.episode),
+            "step": str(step.step),
+            "return": f"{step.step_return:.3f}",
+            "A step": f"{step.step_advantage:+.3f}",
+            "A": f"{step.advantage:+.3f}",
+            "action": _brief(step.action),
+            "observation": _brief(step.observation),
+        }
+        for step in overview.largest
+    )
+    if overview.largest:
+        yield _table("Steps furthest from their baseline", largest, plain=plain)
 
 
 def step_tables(report: StepReport, *, neighbours: int, plain: bool) -> Iterator[RenderableType]:
     """Why a step got its advantage: facts, its neighbours, what other methods give it."""
-    yield _facts(_step_facts(report) | _notes(report.notes))
-    if report.neighbours:
-        shown = report.neighbours[:neighbours]
-        title = f"Baseline from {len(report.neighbours)} states, {len(shown)} shown"
-        headings = ("similarity", "weight", "mean return", "steps", "first at", "observation")
-        table = _table(title, headings, ("observation",), plain=plain)
-        for one in shown:
-            table.add_row(
-                f"{one.similarity:.3f}",
-                f"{one.weight:.4f}",
-                f"{one.step_return:.3f}",
-                str(one.count),
-                f"{one.episode}:{one.step}",
-                _brief(one.text or "-"),
-            )
-        yield table
-    if report.by_method or report.left_out:
-        table = _table("By method, default options", ("method", "A"), ("method",), plain=plain)
-        for name, value in sorted(report.by_method.items(), key=lambda item: -item[1]):
-            table.add_row(Text(name), f"{value:+.3f}")
-        for name, reason in report.left_out.items():
-            table.add_row(Text(name), Text(reason))
-        yield table
-
-
-def _step_facts(report: StepReport) -> dict[str, str]:
     wins = round(report.success_rate * report.group_size)
     facts = {
         "step": f"iteration {report.iteration}, episode {report.episode}, step {report.step}",
@@ -106,49 +80,63 @@ def _step_facts(report: StepReport) -> dict[str, str]:
     if report.value is not None:
         facts["value V"] = f"{report.value:.4f}"
     weighted = "" if report.modulation is None else f", modulated by {report.modulation:.4f}"
-    return facts | {
+    facts |= {
         "A episode": f"{report.episode_advantage:+.4f}{weighted}",
         "A step": f"{report.step_advantage:+.4f}",
         "A": f"{report.advantage:+.4f} = A episode + {report.omega:g} A step",
     }
+    yield _facts(facts, report)
+    heavy = [one for one in report.neighbours if one.weight >= _LEAST_WEIGHT][:neighbours]
+    rows = (
+        {
+            "similarity": f"{one.similarity:.3f}",
+            "weight": f"{one.weight:.4f}",
+            "mean return": f"{one.step_return:.3f}",
+            "steps": str(one.count),
+            "first seen": f"episode {one.episode}, step {one.step}",
+            "observation": _brief(one.text),
+        }
+        for one in heavy
+    )
+    if report.neighbours:
+        title = f"Baseline from {len(report.neighbours)} states, {len(heavy)} shown"
+        yield _table(title, rows, plain=plain)
+    ranked = sorted(report.by_method.items(), key=lambda item: -item[1])
+    values = {name: f"{value:+.3f}" for name, value in ranked} | report.left_out
+    if values:
+        others = ({"method": name, "A": value} for name, value in values.items())
+        yield _table("By method, default options", others, plain=plain)
 
 
-def _method(told: Overview | StepReport) -> str:
-    options = ", ".join(f"{name} {value}" for name, value in told.options.items())
-    return f"{told.method} ({options})"
+def _method(explained: Overview | StepReport) -> str:
+    options = ", ".join(f"{name} {value}" for name, value in explained.options.items())
+    return f"{explained.method} ({options})"
 
 
 def _weight(modulation: float | None) -> str:
     return "-" if modulation is None else f"{modulation:.4f}"
 
 
-def _notes(notes: Iterable[str]) -> dict[str, str]:
-    text = "; ".join(notes)
-    return {"note": text} if text else {}
+def _brief(text: str | None) -> str:
+    return textwrap.shorten(text or "-", _BRIEF, placeholder=" ...")
 
 
-def _brief(text: str) -> Text:
-    return Text(textwrap.shorten(text, _BRIEF, placeholder=" ..."))
-
-
-def _facts(facts: dict[str, str]) -> Table:
+def _facts(facts: dict[str, str], explained: Overview | StepReport) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(min_width=15)
     table.add_column(overflow="fold")
-    for name, text in facts.items():
+    notes = {"note": "; ".join(explained.notes)} if explained.notes else {}
+    for name, text in (facts | notes).items():
         # Blank lines of an observation would tear the column apart.
         table.add_row(name, Text(" ".join(text.split())))
     return table
 
 
-def _table(title: str, headings: Sequence[str], words: Sequence[str], *, plain: bool) -> Table:
-    """A table of numbers, except for the columns of words."""
-    table = Table(
-        title=title,
-        title_justify="left",
-        box=None if plain else box.ROUNDED,
-        pad_edge=not plain,
-    )
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in words else "right")
-    return table
+def _table(title: str, rows: Iterable[dict[str, str]], *, plain: bool) -> RenderableType:
+    """A table under a title on a line of its own: rich would break it to the table's width."""
+    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
+    for number, row in enumerate(rows):
+        for heading in row if not number else ():
+            table.add_column(heading, justify="left" if heading in _WORDS else "right")
+        table.add_row(*map(Text, row.values()))
+    return Group(Text(title, style="" if plain else "italic"), table)

@@ -15,7 +15,8 @@ import inspect
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,104 @@ from proxmo import credit
 from proxmo.config import Config
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, ProxmoError, UsageError
-from proxmo.reporting.explained import GroupLine, Overview, SimilarStep, StepLine, StepReport
-from proxmo.training.critic import needs_values
-from proxmo.training.prompt_embeddings import needs_policy
-from proxmo.training.request import credit_options
 from proxmo.types import Outcome
 
-# Sums in another order, or by another version of FAISS, differ by less than this.
+# Sums in another order, or by another version of a library, differ by less than this.
 _SAME = 1e-5
+# Fields of a recorded step that a StepLine takes over.
+_RECORDED = ("observation", "action", "step_return", "step_advantage", "advantage")
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """A recorded step. `episode` is its place in the record of the iteration."""
+
+    episode: int
+    step: int
+    group: int
+    observation: str
+    action: str | None
+    step_return: float
+    step_advantage: float
+    advantage: float
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarStep(credit.Neighbour):
+    """A state behind a baseline, and the episode and step where it first occurs."""
+
+    episode: int
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepReport(StepLine):
+    """The credit of one recorded step, taken apart.
+
+    The advantages are the recorded ones. `baseline` is None and `neighbours` empty where the method
+    compares no steps or could not be computed anew (`notes`). `value` is what the critic expected
+    of the step, in a run that has one. `by_method` has the advantage other methods would have given
+    with their default options, `left_out` why some have none.
+    """
+
+    iteration: int
+    method: str
+    options: dict[str, Any]
+    task_id: str
+    task: str
+    outcome: str
+    reward: float
+    episode_return: float
+    success_rate: float
+    group_size: int
+    baseline: float | None
+    value: float | None
+    episode_advantage: float
+    modulation: float | None
+    omega: float
+    neighbours: tuple[SimilarStep, ...]
+    by_method: dict[str, float]
+    left_out: dict[str, str]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLine:
+    """A group: the episodes of one task that were compared, and their places in the record.
+
+    `episodes`, `wins` and `steps` leave out the `errors` episodes that ended in an error. The
+    modulation is ProxMO's weight on the advantage of a won and of a lost episode of the group; None
+    where there is no such episode, or the method has no such weight.
+    """
+
+    group: int
+    task_id: str
+    task: str
+    episodes: int
+    wins: int
+    errors: int
+    steps: int
+    return_mean: float
+    modulation_won: float | None
+    modulation_lost: float | None
+    first_episode: int
+    last_episode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The credit of an iteration: diagnostics by name, groups, steps furthest from their baseline.
+
+    `notes` says what could not be computed anew, or came out otherwise.
+    """
+
+    iteration: int
+    method: str
+    options: dict[str, Any]
+    diagnostics: dict[str, float]
+    groups: tuple[GroupLine, ...]
+    largest: tuple[StepLine, ...]
+    notes: tuple[str, ...]
 
 
 class RecordedIteration:
@@ -48,19 +139,26 @@ class RecordedIteration:
     def __init__(
         self, config: Config, iteration: int, episodes: Iterable[Mapping[str, Any]]
     ) -> None:
-        self.method = config.credit.method
-        self.iteration = iteration
+        self.method, self.iteration = config.credit.method, iteration
         self.episodes = list(episodes)
-        # The caller's rows of the credit: (episode, step) of each.
+        # The caller's rows of the credit: (episode, step) of each, and the recorded step.
         self.places = [
             (number, step)
             for number, episode in enumerate(self.episodes)
             if episode["outcome"] != Outcome.ERROR.value
             for step in range(len(episode["steps"]))
         ]
-        self.options: dict[str, Any] = {"gamma": config.credit.gamma, **config.credit.options}
-        self.credit, notes = self._recompute(config)
-        self.notes = tuple(notes)
+        self._steps = [self.episodes[number]["steps"][step] for number, step in self.places]
+        # Only a run with a critic records what that expected.
+        self._has_values = all("value" in step for step in self._steps)
+        self._columns = self._credit_columns(config)
+        self.options: dict[str, Any] = {
+            "gamma": config.credit.gamma,
+            "reward_scale": config.credit.reward_scale,
+            **config.credit.options,
+        }
+        self.credit: credit.Credit | None = None
+        self.notes = tuple(self._recompute(config))
 
     def overview(self, largest: int = 10) -> Overview:
         """The iteration at a glance.
@@ -76,7 +174,7 @@ class RecordedIteration:
             options=self.options,
             diagnostics=dict(self.credit.diagnostics) if self.credit else {},
             groups=tuple(self._groups()),
-            largest=tuple(self._line(row) for row in rows if size[row] > 0),
+            largest=tuple(StepLine(**self._line(row)) for row in rows if size[row] > 0),
             notes=self.notes,
         )
 
@@ -92,106 +190,94 @@ class RecordedIteration:
             UsageError: no such episode or step, or one without credit.
         """
         row = self._find(episode, step)
-        told = self.credit.explain(row) if self.credit else None
-        played, taken = self.episodes[episode], self._step(row)
+        found = self.credit.explain(row) if self.credit else None
+        played, taken = self.episodes[episode], self._steps[row]
         members = self._compared(played["group"])
         by_method, left_out = self._other_methods(row, methods)
         return StepReport(
+            **self._line(row),
             iteration=self.iteration,
             method=self.method,
             options=self.options,
-            episode=episode,
-            step=step,
-            group=played["group"],
             task_id=played["task_id"],
             task=played["task"],
             outcome=played["outcome"],
-            observation=taken["observation"],
-            action=taken["action"],
             reward=taken["reward"],
             episode_return=_return(played),
             success_rate=sum(map(_won, members)) / len(members),
             group_size=len(members),
-            step_return=taken["step_return"],
-            baseline=told.baseline if told else None,
+            baseline=found.baseline if found else None,
             value=taken.get("value"),
             episode_advantage=taken["episode_advantage"],
-            modulation=told.modulation if told else None,
-            step_advantage=taken["step_advantage"],
-            omega=told.omega if told else float(self.options.get("omega", 1.0)),
-            advantage=taken["advantage"],
-            neighbours=tuple(map(self._similar, told.neighbours)) if told else (),
+            modulation=found.modulation if found else None,
+            omega=found.omega if found else float(self.options.get("omega", 1.0)),
+            neighbours=tuple(map(self._similar, found.neighbours)) if found else (),
             by_method=by_method,
             left_out=left_out,
             notes=self.notes,
         )
 
-    def _recompute(self, config: Config) -> tuple[credit.Credit | None, list[str]]:
-        """The credit with the run's own method, and what is not as recorded."""
-        columns = self._columns()
+    def _recompute(self, config: Config) -> Iterator[str]:
+        """Compute the credit with the run's own method; yields how it differs from the record."""
         try:
-            self.options = credit_options(config)
-            lost = "hidden states of the policy" if needs_policy(self.options) else None
-            if needs_values(self.method) and not self._has_values():
+            self.options = credit.credit_options(config.credit)
+            lost = "hidden states of the policy" if credit.needs_policy(self.options) else None
+            if credit.needs_values(self.method) and not self._has_values:
                 lost = "values of the critic"
             if lost:
-                return None, [f"the {lost} are not recorded: the numbers are those of the record"]
-            found = self._assign(self.method, columns, self.options)
+                yield f"the {lost} are not recorded: the numbers are those of the record"
+                return
+            self.credit = self._assign(self.method, self.options)
         except Exception as error:  # a method of the user's own may raise anything
-            return None, [
-                f"cannot be computed anew, the numbers are those of the record: {_reason(error)}"
-            ]
+            yield f"cannot be computed anew, the numbers are those of the record: {_reason(error)}"
+            return
         recorded = self._recorded("advantage")
-        off = float(np.abs(found.advantage - recorded).max(initial=0.0))
-        if off <= _SAME * (1.0 + float(np.abs(recorded).max(initial=0.0))):
-            return found, []
-        return found, [
-            f"computed anew, advantages differ from the recorded ones by up to {off:.2g}: the run "
-            "had other options then, or another version of proxmo"
-        ]
+        off = float(np.abs(self.credit.advantage - recorded).max(initial=0.0))
+        if off > _SAME * (1.0 + float(np.abs(recorded).max(initial=0.0))):
+            yield (
+                f"computed anew, advantages differ from the recorded ones by up to {off:.2g}: the "
+                "run had other options then, or another version of proxmo"
+            )
 
-    def _has_values(self) -> bool:
-        """Whether what the critic expected is recorded: only a run that has one does."""
-        return all("value" in self._step(row) for row in range(len(self.places)))
-
-    def _columns(self) -> dict[str, Any]:
+    def _credit_columns(self, config: Config) -> dict[str, Any]:
         """The rows of the credit, as `credit.assign` takes them."""
         played = [self.episodes[number] for number, _ in self.places]
-        steps = [self._step(row) for row in range(len(self.places))]
         return {
             "group": [one["group"] for one in played],
             "episode": [number for number, _ in self.places],
             "step": [step for _, step in self.places],
-            "reward": np.array([one["reward"] for one in steps], np.float64),
+            "reward": self._recorded("reward"),
             "success": [_won(one) for one in played],
-            "state": [one["observation"] for one in steps],
+            "state": [one["observation"] for one in self._steps],
+            "truncated": [one["outcome"] == Outcome.TRUNCATED.value for one in played],
+            "action": [one["action"] for one in self._steps],
+            "penalty": config.credit.invalid_penalty * ~self._recorded("valid").astype(bool),
         }
 
-    def _assign(
-        self, method: str, columns: Mapping[str, Any], options: Mapping[str, Any]
-    ) -> credit.Credit:
-        if needs_values(method):
+    def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
+        if credit.needs_values(method):
             options = {**options, "value": self._recorded("value")}
-        return credit.assign(method, **columns, **options)
+        return credit.assign(method, **self._columns, **options)
 
     def _other_methods(
         self, row: int, methods: Iterable[str] | None
     ) -> tuple[dict[str, float], dict[str, str]]:
         found: dict[str, float] = {}
         left_out: dict[str, str] = {}
-        columns = self._columns()
+        known = {"value"} if self._has_values else set()
         for name in credit.method_names() if methods is None else dict.fromkeys(methods):
-            defaults = credit.method_options(name)
-            needed = [one for one in defaults if defaults[one] is inspect.Parameter.empty]
-            if self._has_values():
-                needed = [one for one in needed if one != "value"]
+            options = credit.method_options(name).items()
+            needed = {one for one, default in options if default is inspect.Parameter.empty} - known
             if needed:
-                left_out[name] = f"needs {', '.join(needed)}, which this run does not record"
+                needs = ", ".join(sorted(needed))
+                left_out[name] = f"needs {needs}, which this run does not record"
                 continue
             try:
-                assigned = self._assign(name, columns, {"gamma": self.options["gamma"]})
+                assigned = self._assign(
+                    name, {key: self.options[key] for key in ("gamma", "reward_scale")}
+                )
                 found[name] = float(assigned.advantage[row])
-            except Exception as error:  # as above; the other methods can still be told
+            except Exception as error:  # as above; the other methods can still be compared
                 left_out[name] = _reason(error)
         return found, left_out
 
@@ -212,55 +298,35 @@ class RecordedIteration:
             )
         return self.places.index((episode, step))
 
-    def _step(self, row: int) -> Mapping[str, Any]:
-        episode, step = self.places[row]
-        found: Mapping[str, Any] = self.episodes[episode]["steps"][step]
-        return found
-
     def _recorded(self, name: str) -> NDArray[np.float64]:
-        return np.array([self._step(row)[name] for row in range(len(self.places))], np.float64)
+        return np.array([step[name] for step in self._steps], np.float64)
+
+    def _line(self, row: int) -> dict[str, Any]:
+        """The fields of a StepLine."""
+        (episode, step), taken = self.places[row], self._steps[row]
+        place = {"episode": episode, "step": step, "group": self.episodes[episode]["group"]}
+        return place | {name: taken[name] for name in _RECORDED}
+
+    def _similar(self, one: credit.Neighbour) -> SimilarStep:
+        episode, step = self.places[one.row]
+        return SimilarStep(**asdict(one), episode=episode, step=step)
 
     def _compared(self, group: int) -> list[Mapping[str, Any]]:
         """The episodes of a group that got credit."""
         found = (self.episodes[number] for number in dict.fromkeys(one for one, _ in self.places))
         return [episode for episode in found if episode["group"] == group]
 
-    def _line(self, row: int) -> StepLine:
-        (episode, step), taken = self.places[row], self._step(row)
-        return StepLine(
-            episode=episode,
-            step=step,
-            group=self.episodes[episode]["group"],
-            observation=taken["observation"],
-            action=taken["action"],
-            step_return=taken["step_return"],
-            step_advantage=taken["step_advantage"],
-            advantage=taken["advantage"],
-        )
-
-    def _similar(self, one: credit.Neighbour) -> SimilarStep:
-        episode, step = self.places[one.row]
-        return SimilarStep(
-            episode, step, one.similarity, one.weight, one.step_return, one.count, one.text
-        )
-
-    def _weights(self, group: int) -> dict[bool, float]:
-        """Modulation by success among the episodes of a group."""
-        if self.credit is None or self.credit.modulation is None:
-            return {}
-        return {
-            _won(self.episodes[number]): float(self.credit.modulation[row])
-            for row, (number, _) in enumerate(self.places)
-            if self.episodes[number]["group"] == group
-        }
-
-    def _groups(self) -> Iterable[GroupLine]:
+    def _groups(self) -> Iterator[GroupLine]:
         numbers: defaultdict[int, list[int]] = defaultdict(list)
         for number, episode in enumerate(self.episodes):
             numbers[episode["group"]].append(number)
         for group, members in sorted(numbers.items()):
-            played = [self.episodes[number] for number in members]
-            compared, weights = self._compared(group), self._weights(group)
+            played, compared = [self.episodes[one] for one in members], self._compared(group)
+            weights: dict[bool, float] = {}
+            if self.credit is not None and self.credit.modulation is not None:
+                for (number, _), weight in zip(self.places, self.credit.modulation, strict=True):
+                    if number in members:
+                        weights[_won(self.episodes[number])] = float(weight)
             yield GroupLine(
                 group=group,
                 task_id=played[0]["task_id"],

@@ -1,4 +1,4 @@
-"""What a display knows of a run: the metrics so far, and how long the rest will take."""
+"""The metrics of a run so far, and an estimate of the time left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 # train/success_rate_<task type>, apart from the two ends of the interval.
 _TASK_TYPE = re.compile(r"train/success_rate_(?!low$|high$)(.+)")
-# A single iteration plays few tasks of a type; the mean of so many iterations is shown.
+# One iteration plays few tasks of a type, so displays show a mean over so many.
 RECENT = 10
 
 
@@ -40,7 +40,7 @@ class History:
         self._last_iteration_at = now
 
     def latest(self, key: str) -> float | None:
-        """Return the newest value of a metric, None when there was none."""
+        """Return the newest value of a metric; None if there is none."""
         values = self.series.get(key)
         return values[-1] if values else None
 
@@ -57,7 +57,7 @@ class History:
         return self._clock() - self._started
 
     def time_left(self) -> float | None:
-        """Return the seconds to the end by the pace of late, None before there is a pace."""
+        """Return the estimated seconds to the end; None before the first iteration."""
         if not self._durations:
             return None
         recent = self._durations[-RECENT:]

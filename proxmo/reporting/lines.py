@@ -7,14 +7,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from proxmo.reporting.formats import count, duration, interval, percent
+from proxmo.formats import count, duration, interval, percent
+from proxmo.listener import Listener
 from proxmo.reporting.history import History, recent_mean
-from proxmo.reporting.listener import Listener
 
-# A phase that takes long says how it stands this often, in seconds.
+# Seconds between two lines of the same phase.
 PHASE_EVERY_S = 15.0
 
-# key, label, how the value is written
+# key, label, format
 COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("train/return_mean", "return", "{:.3f}".format),
     ("train/episode_length_steps", "episode steps", "{:.1f}".format),
@@ -27,7 +27,7 @@ COLUMNS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 class PlainLines(Listener):
-    """Writes what happens to a text stream, a line at a time."""
+    """Writes the progress to a text stream, line by line."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class PlainLines(Listener):
         text: str = "",
         **details: Any,
     ) -> None:
-        """Say that a phase is under way when it is new, and now and then when it takes long."""
+        """Write a new phase, and from time to time one that takes long."""
         if name in self._said and self._clock() - self._said_at < PHASE_EVERY_S:
             return
         self._said.add(name)
@@ -78,7 +78,7 @@ class PlainLines(Listener):
 
 
 def iteration_line(history: History, metrics: Mapping[str, float]) -> str:
-    """Write the metrics of the newest iteration in one line; what was not measured is left out."""
+    """Write the measured metrics of the newest iteration in one line."""
     parts = [f"iteration {history.iteration}/{history.total}"]
     if (success := success_text(metrics)) is not None:
         parts.append(f"success {success}")
@@ -95,7 +95,7 @@ def iteration_line(history: History, metrics: Mapping[str, float]) -> str:
 
 
 def success_text(metrics: Mapping[str, float]) -> str | None:
-    """Write the success rate of an iteration with its interval, None when it was not measured."""
+    """Write the success rate of an iteration with its interval; None if not measured."""
     rate = metrics.get("train/success_rate")
     if rate is None:
         return None

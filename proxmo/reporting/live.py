@@ -12,12 +12,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from proxmo.reporting.formats import duration, interval, percent, sparkline
+from proxmo.formats import duration, interval, percent, sparkline
+from proxmo.listener import Listener
 from proxmo.reporting.history import History, recent_mean
 from proxmo.reporting.lines import COLUMNS, evaluation_line
-from proxmo.reporting.listener import Listener
 
-# Drawing costs time that training on a small machine misses.
+# Drawing takes time from training on a small machine.
 REFRESH_PER_SECOND = 2
 _BAR_WIDTH = 32
 
@@ -40,7 +40,7 @@ class LiveDisplay(Listener):
             get_renderable=self.render,
             refresh_per_second=REFRESH_PER_SECOND,
             transient=not keep,
-            # What other code says scrolls above the panel instead of tearing it; results do not.
+            # Other output scrolls above the panel instead of tearing it; results do not.
             redirect_stderr=True,
             redirect_stdout=False,
         )

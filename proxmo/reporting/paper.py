@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from rich.table import Table
 
-from proxmo.evaluation.paper_table import DIFFERENCES, Row, columns, notes
+from proxmo.evaluation.paper_table import DIFFERENCE, Row, columns, notes
 from proxmo.reporting.tables import table
 
 _ESCAPES = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$"}
@@ -51,7 +51,7 @@ def _cell(row: Row, column: str) -> str:
     if column not in row.cells:
         return ""
     value, sd = row.cells[column]
-    if column in DIFFERENCES.values():
+    if column.endswith(DIFFERENCE):
         return f"{value:+.1f}"
     return f"{value:.1f}" if sd is None else f"{value:.1f} ± {sd:.1f}"
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from proxmo.reporting.formats import count, interval, percent
+from proxmo.formats import count, interval, percent
 
 if TYPE_CHECKING:
     from proxmo.evaluation import Evaluation, TypeResult

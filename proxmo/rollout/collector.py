@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from proxmo.agents.base import Agent, RetryingAgent
 from proxmo.rollout.environments import EnvPool
-from proxmo.rollout.episode import LiveEpisode, Player
+from proxmo.rollout.episode import EpisodeRunner, LiveEpisode
 from proxmo.types import Episode, Outcome
 
 T = TypeVar("T")
@@ -42,7 +42,6 @@ class Collector:
         pool: where environments come from.
         agent: who decides; one whose `concurrent` is true is asked from many threads at once, and
             told to `abandon` what is pending, if it can, when the play breaks off.
-        invalid_penalty: subtracted from a step's reward when its action is not valid.
         timeout_s: seconds an episode's environment may take in all; None: no limit.
         retries: how often an episode that ended in an ERROR is played again.
     """
@@ -52,7 +51,6 @@ class Collector:
         pool: EnvPool,
         agent: Agent,
         *,
-        invalid_penalty: float = 0.0,
         timeout_s: float | None = None,
         retries: int = 0,
     ) -> None:
@@ -60,7 +58,7 @@ class Collector:
         self.retries = retries
         # Failed episodes that were played again, so far.
         self.replayed = 0
-        self.player = Player(pool, invalid_penalty=invalid_penalty, timeout_s=timeout_s)
+        self.runner = EpisodeRunner(pool, timeout_s=timeout_s)
 
     def play(
         self,
@@ -132,7 +130,7 @@ class Collector:
             situations = [e.situation(seed if own_seeds else None) for _, e in live]
             decisions = self.agent.act(situations, seed=now) if live else []
             going = []
-            results = self._each(self.player.advance, [episode for _, episode in live], decisions)
+            results = self._each(self.runner.advance, [episode for _, episode in live], decisions)
             for (place, episode), result in zip(live, results, strict=True):
                 if result is None:
                     going.append((place, episode))
@@ -146,7 +144,7 @@ class Collector:
 
     def _each(self, function: Callable[..., T], *arguments: Sequence[Any]) -> list[T]:
         """Like `map`; where worlds may hang, all of them are waited for at the same time."""
-        if self.player.timeout_s is None:
+        if self.runner.timeout_s is None:
             return [function(*one) for one in zip(*arguments, strict=True)]
         with ThreadPoolExecutor(MOST_CONCURRENT, thread_name_prefix="episode") as threads:
             return list(threads.map(function, *arguments))
@@ -184,11 +182,11 @@ class Collector:
             if stop.is_set():
                 return started.end(Outcome.ERROR, "stopped")
             decision = self.agent.act([started.situation(seed)], seed=seed)[0]
-            result = self.player.advance(started, decision)
+            result = self.runner.advance(started, decision)
         return result
 
     def _start(self, place: _Place, seed: tuple[int, ...]) -> LiveEpisode | Episode:
-        return self.player.start(place.group, place.member, place.task_id, place.trial, seed)
+        return self.runner.start(place.group, place.member, place.task_id, place.trial, seed)
 
     def _settle(
         self, ended: list[tuple[_Place, Episode]], seed: tuple[int, ...]

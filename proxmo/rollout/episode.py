@@ -7,7 +7,7 @@ import math
 import threading
 import time
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
@@ -19,6 +19,8 @@ from proxmo.agents.base import Decision, Situation
 from proxmo.agents.prompts import Turn, View
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome, Step
+from proxmo_envs import ContractError
+from proxmo_envs.contract import breaches, reward_breaches
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,7 @@ class LiveEpisode:
             history=tuple(self.history),
             step=len(self.steps),
             observation=self.observation,
-            admissible=tuple(self.info.get("admissible_actions", ())),
+            admissible=tuple(self.info.get("admissible_actions") or ()),
         )
         return Situation(view, self.info, own, self.member, self.trial)
 
@@ -78,21 +80,17 @@ class LiveEpisode:
         )
 
 
-class Player:
+class EpisodeRunner:
     """Starts and advances episodes.
 
     Args:
         pool: where environments come from.
-        invalid_penalty: subtracted from a step's reward when its action is not valid.
         timeout_s: seconds an episode's environment may take in all; one that hangs is then left
             behind. None: no limit.
     """
 
-    def __init__(
-        self, pool: EnvPool, *, invalid_penalty: float = 0.0, timeout_s: float | None = None
-    ) -> None:
+    def __init__(self, pool: EnvPool, *, timeout_s: float | None = None) -> None:
         self.pool = pool
-        self.invalid_penalty = invalid_penalty
         self.timeout_s = timeout_s
 
     def start(
@@ -113,7 +111,8 @@ class Player:
                 seed=int(entropy.generate_state(1)[0]),
                 options={"task_id": task_id},
             )
-            episode.observation, episode.info = _shown(observation, info)
+            _checked(observation, info)
+            episode.observation, episode.info = observation, info
         except Exception as cause:  # isolation: one broken game must not end the iteration
             return self._fail(episode, cause)
         return episode
@@ -130,8 +129,7 @@ class Player:
             observation, reward, terminated, truncated, info = self._in_time(
                 episode, episode.env.step, decision.action or ""
             )
-            reward = _finite(reward, "paid", "reward")
-            observation, info = _shown(observation, info)
+            _checked(observation, info, reward)
         except Exception as cause:  # isolation of one episode, as above
             return self._fail(episode, cause)
         episode.steps.append(
@@ -145,7 +143,7 @@ class Player:
                 action=decision.action,
                 valid=decision.valid,
                 reason=decision.reason,
-                reward=reward - (0.0 if decision.valid else self.invalid_penalty),
+                reward=float(reward),
                 weight_version=decision.weight_version,
                 counted=decision.counted,
             )
@@ -193,27 +191,7 @@ class Player:
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
 
 
-def _finite(value: Any, verb: str, name: str) -> float:
-    """A reward as a number: one nan would make every advantage of its group one."""
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"the environment {verb} {value!r}, expected a finite {name}")
-    return number
-
-
-def _shown(observation: Any, info: Any) -> tuple[str, dict[str, Any]]:
-    """What the prompt is made of; checked here, as there it would end the run, not the episode."""
-    if not isinstance(observation, str):
-        raise TypeError(f"the environment showed {observation!r}, expected a text")
-    if not isinstance(info, dict):
-        raise TypeError(f"the environment's info is {info!r}, expected a dictionary")
-    task, actions = info.get("task", ""), info.get("admissible_actions", ())
-    if not isinstance(task, str):
-        raise TypeError(f"the environment's info['task'] is {task!r}, expected a text")
-    listed = isinstance(actions, Collection) and not isinstance(actions, str)
-    if not listed or not all(isinstance(action, str) for action in actions):
-        raise TypeError(
-            f"the environment's info['admissible_actions'] is {actions!r}, expected a list of texts"
-        )
-    _finite(info.get("score", 0.0), "scored", "info['score']")
-    return observation, info
+def _checked(observation: Any, info: Any, reward: Any = 0.0) -> None:
+    """Raises what would otherwise end the run, when a prompt or an advantage is made of it."""
+    if found := breaches(observation, info) + reward_breaches(reward):
+        raise ContractError(found)

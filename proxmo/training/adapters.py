@@ -1,4 +1,4 @@
-"""LoRA and QLoRA (peft): a few weights are trained, the rest is shared with the reference."""
+"""LoRA and QLoRA (peft): trains a few weights and shares the rest with the reference."""
 
 from __future__ import annotations
 
@@ -56,15 +56,15 @@ def has_adapters(model: Any) -> bool:
 
 @contextmanager
 def without_adapters(model: Any) -> Iterator[Any]:
-    """The model as it was before training, for a while: the reference costs no memory."""
+    """Disables the adapters inside the block: the reference, without memory of its own."""
     with model.disable_adapter():
         yield model
 
 
 def export_model(model: Any, directory: Path) -> None:
-    """Writes an ordinary Hugging Face model: with adapters, they are added to the weights.
+    """Writes an ordinary Hugging Face model, with adapters added to its weights.
 
-    A model loaded in 4 bits cannot be written so; of it only the adapters are.
+    Of a model loaded in 4 bits only the adapters can be written.
     """
     if not has_adapters(model) or getattr(model, "is_loaded_in_4bit", False):
         model.save_pretrained(directory)
@@ -75,7 +75,7 @@ def export_model(model: Any, directory: Path) -> None:
 def merged_weights(model: Any) -> dict[str, Tensor]:
     """The weights of the plain model with the adapters added, W + (alpha / r) B A, by its names.
 
-    The model itself is not touched: taking an addition back would not give the same bits.
+    Leaves the model as it is: undoing an addition would not restore the same bits.
     """
     import torch
     from peft.tuners.lora import LoraLayer

@@ -7,16 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# The families whose parameters `Architecture` counts: gated MLP, grouped keys, RMS norms.
+from proxmo.training.tiny import NUMBER_TOKENS, tiny_config
+from proxmo_envs import description_of
+
+# Families with the layers that `Architecture` counts: gated MLP, grouped keys, RMS norms.
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A decoder of one of the families.
+    """A decoder of one of `FAMILIES`.
 
-    `qkv_bias`, `output_bias` and `mlp_bias` say which linear layers have one, `qk_norm` whether
-    queries and keys are normalised; `context` is None where it is not known.
+    We count instead of building the model on torch's meta device, because importing torch and
+    transformers would make a dry run of half a second one of five.
+
+    Attributes:
+        tied: whether embeddings and output head share their weights.
+        context: most tokens of prompt and response; None if unknown.
+        qkv_bias: whether these linear layers have a bias; likewise output_bias and mlp_bias.
+        qk_norm: whether queries and keys are normalised.
     """
 
     vocabulary: int
@@ -59,7 +68,7 @@ class Architecture:
 
     @property
     def cached_values(self) -> int:
-        """Numbers that the keys and values of one token are."""
+        """Numbers in the keys and values of one token."""
         return 2 * self.layers * self.kv_heads * self.head_size
 
 
@@ -79,28 +88,22 @@ def _qwen(vocabulary: int, hidden: int, layers: int, heads: int, kv: int, mlp: i
     )
 
 
-# Models whose sizes are known here, so that a plan can be made before they are downloaded.
+# Models of the recipes, so that a plan can be made before they are downloaded.
 KNOWN = {
     "qwen2.5-0.5b": _qwen(151936, 896, 24, 14, 2, 4864),
     "qwen2.5-1.5b": _qwen(151936, 1536, 28, 12, 2, 8960),
     "qwen2.5-7b": _qwen(152064, 3584, 28, 28, 4, 18944),
 }
 
-# Tokens of the embedded model: what is said in a world as its preset plays it. Elsewhere there are
-# at most as many as `TinyConfig.vocabulary` and its nine numbers.
-_VOCABULARIES = {"ALFWorld-v0": 665, "WebShop-v0": 852}
-_LARGEST_VOCABULARY = 1545
 
+def find_architecture(name: str, env_id: str) -> Architecture | None:
+    """The sizes of a model by directory or hub id; None if this machine does not know them.
 
-def find_architecture(name: str, world: str) -> Architecture | None:
-    """The sizes of a model by directory or hub id; None where they cannot be known from here.
-
-    Read from its config.json in the directory or the hub's cache, else from `KNOWN`. Those of the
-    embedded model depend on the world, an environment id.
+    Read from config.json in the directory or in the hub's cache, else from `KNOWN`. The embedded
+    model's vocabulary depends on the environment.
     """
     if name == "tiny":
-        vocabulary = _VOCABULARIES.get(world.rpartition(":")[2], _LARGEST_VOCABULARY)
-        return Architecture(vocabulary, 64, 3, 4, 2, 16, 192, True, 4096, qkv_bias=True)
+        return embedded_architecture(env_id)
     path = _config_file(name)
     if path is not None:
         return read_architecture(path)
@@ -108,8 +111,26 @@ def find_architecture(name: str, world: str) -> Architecture | None:
     return KNOWN.get(short)
 
 
+def embedded_architecture(env_id: str) -> Architecture:
+    """The sizes of the embedded model; its vocabulary is the largest possible if nobody counted."""
+    size = tiny_config(env_id)
+    counted = description_of(env_id).embedded.vocabulary
+    return Architecture(
+        vocabulary=counted or size.vocabulary + len(NUMBER_TOKENS),
+        hidden=size.hidden,
+        layers=size.layers,
+        heads=size.heads,
+        kv_heads=size.kv_heads,
+        head_size=size.hidden // size.heads,
+        intermediate=size.intermediate,
+        tied=True,
+        context=size.context,
+        qkv_bias=True,
+    )
+
+
 def read_architecture(path: Path) -> Architecture | None:
-    """The sizes in a config.json; None for a family that is not one of `FAMILIES`."""
+    """The sizes in a config.json; None for a family outside `FAMILIES`."""
     try:
         table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if table.get("model_type") not in FAMILIES:
@@ -136,7 +157,7 @@ def read_architecture(path: Path) -> Architecture | None:
 
 
 def _config_file(name: str) -> Path | None:
-    """config.json of a model that is a directory or in the hub's cache."""
+    """config.json in a model directory or in the hub's cache."""
     if Path(name).is_dir():
         return Path(name) / "config.json"
     from huggingface_hub import try_to_load_from_cache

@@ -1,8 +1,6 @@
-"""Checkpoints: Hugging Face directories plus the trainer's state; a kill never leaves half of one.
+"""Writes checkpoints: Hugging Face directories plus the trainer's state, complete or not at all.
 
-A checkpoint is written under a hidden name and renamed when it is whole and on disk;
-`RUN/checkpoints/step_N` therefore exists complete or not at all, and the latest checkpoint is
-simply the one with the highest N.
+A checkpoint is written under a hidden name and renamed once all of it is on disk.
 """
 
 from __future__ import annotations
@@ -11,24 +9,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from proxmo.checkpoints import SETTINGS_FILE, list_checkpoints
 from proxmo.errors import CheckpointError
 from proxmo.training.adapters import export_model
 
-SETTINGS_FILE = "proxmo.json"
 STATE_FILE = "trainer_state.pt"
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A complete checkpoint on disk: where, after which iteration, and its run's settings."""
-
-    path: Path
-    iteration: int
-    settings: Mapping[str, Any]
 
 
 def save_checkpoint(
@@ -48,11 +36,10 @@ def save_checkpoint(
         model: saved as an ordinary Hugging Face model, adapters added to its weights.
         tokenizer: likewise.
         settings: JSON object that `proxmo eval` reads its environment and prompt from.
-        state: what a resumed run needs besides the weights (optimiser, schedule); None for none.
+        state: optimiser and schedule, for a resumed run; None writes none.
 
     Raises:
-        CheckpointError: when the disk is full or not writable; an earlier checkpoint stays as it
-            was.
+        CheckpointError: the disk is full or not writable; earlier checkpoints stay intact.
     """
 
     def fill(path: Path) -> None:
@@ -72,13 +59,12 @@ def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool
     """Lets `fill` write a hidden directory beside `target`, then renames it to `target`.
 
     Args:
-        target: what appears, whole.
-        fill: writes the files into the directory it is given.
-        replace: an existing `target` makes way; else it stays, as the one that was first.
+        target: appears complete or not at all.
+        fill: writes the files into the directory it gets.
+        replace: whether to replace an existing `target`; otherwise the first one stays.
 
     Raises:
-        CheckpointError: when writing fails; `target` is then unchanged and the partial directory is
-            gone.
+        CheckpointError: writing failed; `target` is unchanged, the partial directory gone.
     """
     partial = target.parent / f".partial-{target.name}-{os.getpid()}"
     try:
@@ -91,10 +77,10 @@ def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool
         _sync(partial)
         _publish(partial, target, replace=replace)
         _sync(target.parent)
-    except Exception as cause:  # a full disk: safetensors and tokenizers have their own classes
+    except Exception as cause:  # safetensors and tokenizers have their own errors for a full disk
         raise CheckpointError(
             f"cannot save {target}: {cause}; free some space or choose another --out "
-            "(what was saved before is intact)"
+            "(earlier checkpoints are intact)"
         ) from cause
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -102,7 +88,7 @@ def write_directory(target: Path, fill: Callable[[Path], None], *, replace: bool
 
 
 def _publish(partial: Path, target: Path, *, replace: bool) -> None:
-    """Renames `partial` to `target`; an existing target is moved aside first and removed last."""
+    """Renames `partial` to `target`; moves an existing one aside first and removes it last."""
     old = target.parent / f".partial-old-{target.name}-{os.getpid()}"
     if replace and target.exists():
         target.rename(old)
@@ -123,51 +109,10 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_checkpoint(path: Path) -> Checkpoint:
-    """Reads the settings of a checkpoint; of the latest one when `path` is a run directory.
-
-    Raises:
-        CheckpointError: when `path` is neither.
-    """
-    if not path.exists():
-        raise CheckpointError(
-            f"checkpoint {str(path)!r} does not exist; give RUN or RUN/checkpoints/step_N"
-        )
-    if (path / "checkpoints").is_dir():
-        found = latest_checkpoint(path)
-        if found is None:
-            raise CheckpointError(f"run {str(path)!r} has no complete checkpoint yet")
-        return found
-    try:
-        settings = json.loads((path / SETTINGS_FILE).read_text(encoding="utf-8"))
-        return Checkpoint(path, int(settings["iteration"]), settings)
-    except (OSError, ValueError, KeyError, TypeError) as cause:
-        raise CheckpointError(
-            f"{str(path)!r} is not a proxmo checkpoint: expected a directory with {SETTINGS_FILE}, "
-            "model weights and tokenizer, such as RUN/checkpoints/step_N"
-        ) from cause
-
-
-def list_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """All complete checkpoints of a run as (iteration, path), oldest first."""
-    found = []
-    for path in (run / "checkpoints").glob("step_*"):
-        number = path.name.removeprefix("step_")
-        if number.isdigit() and (path / SETTINGS_FILE).is_file():
-            found.append((int(number), path))
-    return sorted(found)
-
-
-def latest_checkpoint(run: Path) -> Checkpoint | None:
-    """The newest complete checkpoint of a run, or None."""
-    found = list_checkpoints(run)
-    return read_checkpoint(found[-1][1]) if found else None
-
-
 def prune_checkpoints(run: Path, *, keep: int, protect: int | None = None) -> None:
-    """Deletes all but the newest `keep` checkpoints, and those a killed process left half-written.
+    """Deletes all but the newest `keep` checkpoints, and partial ones of a killed process.
 
-    `protect` names an iteration that stays in any case (the best one).
+    Never deletes that of iteration `protect`, the best one.
     """
     for path in (run / "checkpoints").glob(".partial-*"):
         shutil.rmtree(path, ignore_errors=True)

@@ -1,12 +1,11 @@
-"""The value head of PPO: how well the episode will go on, read off the policy's own hidden state.
+"""The value head of PPO: predicts the return of a step from the policy's hidden state.
 
-The head looks at the last hidden state of the prompt's last token and passes no gradient on, so the
-policy is trained by its own objective alone, and a method without values pays nothing.
+The head reads the last hidden state of the prompt's last token and passes no gradient on: only the
+policy's own objective trains the policy, and a method without values costs nothing.
 """
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,13 +21,8 @@ from proxmo.types import Batch
 HIDDEN = 128
 
 
-def needs_values(method: str) -> bool:
-    """Whether a credit method asks for `value`, as `gae` and `ppo` do."""
-    return credit.method_options(method).get("value") is inspect.Parameter.empty
-
-
 class Critic:
-    """Estimates V_t of every step and learns from what came out.
+    """Estimates V_t of every step and learns from the returns.
 
     Args:
         model: the policy.
@@ -59,7 +53,7 @@ class Critic:
         self._features: Any = None
 
     def values(self, prompts: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """V_t of S prompts, (S,); `update` then learns on the same ones."""
+        """V_t of S prompts, (S,); the next `update` learns on the same prompts."""
         import torch
 
         found = prompt_embeddings(
@@ -82,13 +76,13 @@ class Critic:
         implementation of Schulman et al. 2017 (arXiv 1707.06347).
 
         Args:
-            batch: the steps `values` was asked for.
-            values: what it returned.
-            options: those of the credit method; gamma and lam decide the target G.
+            batch: the steps that `values` estimated.
+            values: the estimates, (S,).
+            options: of the credit method; gamma and lam set the target G.
         """
         import torch
 
-        ways = {name: options[name] for name in ("gamma", "lam") if name in options}
+        discounts = {name: options[name] for name in ("gamma", "lam") if name in options}
         estimated = credit.assign(
             "gae",
             group=batch.group,
@@ -96,10 +90,11 @@ class Critic:
             step=batch.index,
             reward=batch.reward,
             success=batch.success,
+            truncated=batch.truncated,
             state=None,
             value=values,
             whiten=False,
-            **ways,
+            **discounts,
         )
         old = torch.from_numpy(values).float()
         target = torch.from_numpy(values + np.asarray(estimated.advantage)).float()
@@ -121,10 +116,10 @@ class Critic:
         }
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs."""
+        """The state that a resumed run needs."""
         return {"head": self.head.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes over what `state` returned."""
+        """Continues from what `state` returned."""
         self.head.load_state_dict(state["head"])
         self.optimizer.load_state_dict(state["optimizer"])

@@ -1,8 +1,8 @@
-"""What a run will need, before anything is loaded: memory by part, and tokens per iteration.
+"""Estimates the needs of a run before anything is loaded: memory by part, tokens per iteration.
 
-Memory is counted from the sizes of the model and what the learner keeps; it leaves out what the
-libraries take themselves and fragmentation (on a GPU some GB). Measured beside real runs in
-tests/proxmo/training/test_estimate.py.
+The memory follows from the sizes of the model and the tensors that the learner keeps, without the
+libraries' own memory and fragmentation (some GB on a GPU). tests/proxmo/training/test_estimate.py
+compares it with real updates.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from proxmo.training.architecture import Architecture
 if TYPE_CHECKING:
     from proxmo.agents.base import Decision, Situation
 
-# Bytes per reply token and vocabulary entry at the peak of the loss: the distribution, its
-# gradient, and what softmax and division make of that, all float32.
+# Bytes per response token and vocabulary entry at the peak of the loss: the distribution, its
+# gradient and the intermediate results of softmax and division, all float32.
 LOGIT_BYTES = 16
 # Bits of a weight in NF4, with its block scales (arXiv 2305.14314, section 3).
 FOUR_BITS = 4.127
-# As `TransformersPolicy` generates: tokens in a batch.
+# Tokens in a batch of `TransformersPolicy`.
 GENERATED_TOKENS = 65536
 # Characters of a prompt per token: 2.8 in shops, 3.2 in households, with SmolLM2's tokenizer.
 CHARACTERS_PER_TOKEN = 3.0
-# What a thought and an action are taken to be; an assumption, as it is the model that decides.
+# Assumed length of a thought with its action.
 THOUGHT_TOKENS = 100
-# Tasks that are played to see how long prompts are.
-PLAYED = 8
+# Tasks to play to see how long prompts are.
+SAMPLE_TASKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,10 @@ class Memory:
 
     Attributes:
         kept: weights, float32 copies, AdamW moments, reference: there all the time.
-        updating: what an update adds to them.
-        sampling: what the sampler adds while it samples; for vLLM in this process without its
-            share of the device, which is `vllm_share`.
-        vllm_share: share of the device that vLLM takes; 0 where it is not in this process.
-        cache_per_token: keys and values of one token.
+        updating: added by an update.
+        sampling: added by the sampler; without vLLM's share.
+        vllm_share: share of the device that vLLM takes; 0 unless vLLM runs in this process.
+        cache_per_token: bytes of the keys and values of one token.
     """
 
     kept: Mapping[str, float]
@@ -65,25 +64,25 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Prompt and reply tokens of an iteration."""
+    """Prompt and response tokens of an iteration."""
 
     prompt: float
-    reply: float
+    response: float
 
     @property
     def total(self) -> float:
-        """Both."""
-        return self.prompt + self.reply
+        """Prompt and response tokens together."""
+        return self.prompt + self.response
 
 
-def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int = 1) -> Memory:
+def memory(config: Config, model: Architecture, *, on_gpu: bool, nproc: int = 1) -> Memory:
     """Estimates the memory of each device of a run.
 
     Args:
         config: of the run.
         model: sizes of its model.
-        on_gpu: whether it runs there, which decides the type of the parameters.
-        processes: how many there are (`--nproc`), each with a device of its own.
+        on_gpu: whether it runs on a GPU, which decides the type of the parameters.
+        nproc: number of processes, each with its own device.
     """
     asked = config.model
     half = asked.dtype == "bfloat16" or (asked.dtype == "auto" and on_gpu)
@@ -91,9 +90,9 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
     whole = model.parameters
     linear = model.layers * sum(i * o for i, o in model.linear_layers)
     trained = model.adapter_parameters(asked.lora_rank) if asked.lora_rank else whole
-    # Each process has all that is needed to sample; FSDP2 cuts a float32 copy for the update.
-    sharded = asked.parallel == "fsdp" and processes > 1
-    pieces = processes if sharded else 1
+    # Each process keeps a whole model to sample with; FSDP2 cuts a float32 copy for the update.
+    sharded = asked.parallel == "fsdp" and nproc > 1
+    pieces = nproc if sharded else 1
     copied = sharded or (half and not asked.lora_rank)
     weights: float = whole * width
     if asked.load_in_4bit:
@@ -112,7 +111,7 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
     rows, tokens = micro_batch(config)
     passing = activations(model, tokens, width, checkpointing=asked.gradient_checkpointing)
     passing += rows * (config.sampling.max_new_tokens + 1) * model.vocabulary * LOGIT_BYTES
-    # When the optimiser steps, the activations are gone.
+    # The activations are freed before the optimiser steps.
     stepping = 4 * trained / pieces if on_gpu else 0.0
     updating = {"gradients": gradients, "activations and logits": max(passing, stepping)}
     cache = model.cached_values * width
@@ -129,18 +128,17 @@ def memory(config: Config, model: Architecture, *, on_gpu: bool, processes: int 
 
 
 def micro_batch(config: Config) -> tuple[int, int]:
-    """(rows, tokens) of the largest micro-batch: full ones of the longest prompts and replies."""
+    """(rows, tokens) of the largest micro-batch: full ones of the longest prompts and responses."""
     longest = config.prompt.max_prompt_tokens + config.sampling.max_new_tokens
     rows = max(1, config.optim.micro_batch_tokens // longest)
     return rows, rows * longest
 
 
 def activations(model: Architecture, tokens: int, width: int, *, checkpointing: bool) -> float:
-    """Bytes that the backward pass needs of a forward pass over so many tokens.
+    """Bytes that a forward pass over so many tokens keeps for the backward pass.
 
-    Per block and token: the inputs of the linear layers, queries, keys and values as attention
-    takes them and what it gives, gate, up, their activation and product; each norm keeps its input
-    and its result in float32.
+    Per block and token: the inputs of the linear layers; queries, keys, values and output of
+    attention; gate, up, their activation and product; input and float32 result of each norm.
     """
     attention = (2 * model.heads + 2 * model.kv_heads) * model.head_size
     block = width * (2 * model.hidden + attention + 4 * model.intermediate) + 16 * model.hidden
@@ -150,42 +148,42 @@ def activations(model: Architecture, tokens: int, width: int, *, checkpointing: 
 
 
 def live_tokens(config: Config) -> int:
-    """Tokens of all episodes in flight, each with the longest prompt and reply."""
+    """Tokens of all episodes in flight, each with the longest prompt and response."""
     episodes = config.rollout.tasks * config.rollout.group_size
     live = min(episodes, config.rollout.max_live or episodes)
     return live * (config.prompt.max_prompt_tokens + config.sampling.max_new_tokens)
 
 
 def most_tokens(config: Config, steps: int) -> Tokens:
-    """An upper bound: episodes of `steps` steps, each prompt and reply as long as may be."""
+    """An upper bound: episodes of `steps` steps, every prompt and response of full length."""
     number = config.rollout.tasks * config.rollout.group_size * steps
     return Tokens(number * config.prompt.max_prompt_tokens, number * config.sampling.max_new_tokens)
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """What episodes of a player cost: mean steps, mean tokens of a prompt and of a reply."""
+class EpisodeSizes:
+    """Mean sizes of a player's episodes: steps, tokens of a prompt, tokens of a response."""
 
     player: str
     steps: float
     prompt: float
-    reply: float
+    response: float
 
     def tokens(self, config: Config) -> Tokens:
-        """Those of an iteration whose episodes are like these."""
+        """Tokens of an iteration whose episodes have these sizes."""
         number = config.rollout.tasks * config.rollout.group_size * self.steps
-        return Tokens(number * self.prompt, number * self.reply)
+        return Tokens(number * self.prompt, number * self.response)
 
 
-def played(config: Config, player: str) -> Played | None:
-    """Plays a few tasks without a model and measures the prompts it would have got.
+def measure_episodes(config: Config, player: str) -> EpisodeSizes | None:
+    """Plays a few tasks without a model and measures the prompts that a model would get.
 
     Args:
         config: of the run.
         player: "random" or "expert".
 
     Returns:
-        None where the environment does not have what that player needs.
+        None if the environment lacks what that player needs.
     """
     import proxmo_envs
     from proxmo.errors import UsageError
@@ -193,28 +191,28 @@ def played(config: Config, player: str) -> Played | None:
     from proxmo.rollout.collector import Collector
     from proxmo.rollout.environments import EnvPool
 
-    who, world = policy_player(player), config.env
+    who, env = policy_player(player), config.env
     watching = _Watching(who.agent, config)
-    ids = proxmo_envs.task_set(world.id, world.split, world.data, **world.kwargs).ids[:PLAYED]
+    ids = proxmo_envs.task_set(env.id, env.split, env.data, **env.kwargs).ids[:SAMPLE_TASKS]
     try:
-        with closing(EnvPool(world, **who.env_options)) as pool:
+        with closing(EnvPool(env, **who.env_options)) as pool:
             episodes = Collector(pool, watching).play(list(ids), seed=(config.seed,))
     except UsageError:
         return None
     if not watching.prompts:
         return None
     said = [len(step.response) for episode in episodes for step in episode.steps]
-    reply = sum(said) / max(1, len(said)) / CHARACTERS_PER_TOKEN + 1
-    return Played(
+    response = sum(said) / max(1, len(said)) / CHARACTERS_PER_TOKEN + 1
+    return EpisodeSizes(
         player=player,
         steps=sum(len(episode.steps) for episode in episodes) / len(episodes),
         prompt=sum(watching.prompts) / len(watching.prompts),
-        reply=float(THOUGHT_TOKENS) if config.prompt.style == "think" else reply,
+        response=float(THOUGHT_TOKENS) if config.prompt.style == "think" else response,
     )
 
 
 class _Watching:
-    """An agent that estimates the tokens of each prompt a language model would have got."""
+    """Plays as `agent` and estimates the tokens of each prompt a language model would get."""
 
     def __init__(self, agent: Any, config: Config) -> None:
         from proxmo.agents.prompts import PromptBuilder

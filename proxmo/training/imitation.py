@@ -1,7 +1,7 @@
-"""Imitation: supervised fine-tuning on episodes of an expert or recorded ones.
+"""Imitation: supervised fine-tuning on an expert's or on recorded episodes.
 
-It is the trainer's own learner with another objective, so that precision, adapters, micro-batches
-and recomputed activations are the same in both.
+Uses the learner of reinforcement learning with another objective, so that precision, adapters,
+micro-batches and gradient checkpointing are the same in both.
 """
 
 from __future__ import annotations
@@ -14,41 +14,39 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.parser import parse_action, spoken_thought
 from proxmo.agents.prompts import Cut, PromptBuilder
+from proxmo.checkpoints import SETTINGS_FILE
 from proxmo.config import Config, OptimConfig
 from proxmo.config_loading import dump_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, evaluate_agent
+from proxmo.listener import Listener
 from proxmo.policies.transformers import TransformersPolicy, check_context
-from proxmo.reporting.listener import Listener
 from proxmo.rollout.environments import make_env
 from proxmo.training.adapters import export_model
-from proxmo.training.batching import Sample, collate, reply_logprobs
-from proxmo.training.checkpoint import SETTINGS_FILE, write_directory
+from proxmo.training.batching import Sample
+from proxmo.training.checkpoint import write_directory
 from proxmo.training.learner import Learner
-from proxmo.training.loss import LossTerms
 from proxmo.training.models import EMBEDDED, load_trained
+from proxmo.training.objectives import cross_entropy
 from proxmo.training.recorded import Moment, read_recordings, replay
 from proxmo.training.request import tasks_of
 from proxmo.training.tiny import TinyConfig, record_demonstrations, tiny_model_path
 from proxmo.types import Outcome, Step
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 logger = logging.getLogger(__name__)
 
-# Parts the draws of imitation from those of a run with the same seed.
+# Separates the draws of imitation from those of a run with the same seed.
 IMITATION = 4
-# What a run is continued with: `proxmo train --preset OUT/sft.toml`.
+# Preset that continues with reinforcement learning: `proxmo train --preset OUT/sft.toml`.
 RECIPE_FILE = "sft.toml"
-# Learning rates where none is given: of all weights, of adapters, of the embedded model.
+# Default learning rates: of all weights, of adapters, of the embedded model.
 LR, ADAPTER_LR, EMBEDDED_LR = 1e-5, 1e-4, 1e-3
 WARMUP_SHARE = 0.03
 EXPERT_EPISODES = 1000
@@ -56,29 +54,29 @@ EXPERT_EPISODES = 1000
 
 @dataclass(frozen=True, slots=True)
 class ImitationConfig:
-    """What is imitated, and for how long."""
+    """Which episodes to imitate, and for how long."""
 
-    # Recorded episodes (a run, an evaluation, a file); None asks the environment's expert.
+    # Recorded episodes (a run, an evaluation, a file); None: the environment's expert plays.
     source: Path | None = None
-    # Episodes; None takes all that are recorded, and of an expert `EXPERT_EPISODES`.
+    # Number of episodes; None: all recorded ones, or `EXPERT_EPISODES` of an expert.
     episodes: int | None = None
-    # Whether recorded episodes that were not won are imitated, too.
+    # Whether to imitate lost episodes, too.
     lost: bool = False
-    # Share of an expert's steps at which chance acts instead, so that recoveries are seen.
+    # Share of an expert's steps replaced by random actions, to show recoveries.
     noise: float = 0.1
     # Passes over the steps.
     epochs: float = 1.0
     # Steps in an optimiser step.
     batch_size: int = 32
-    # Learning rate; None chooses by what is trained.
+    # Learning rate; None: `default_lr`.
     lr: float | None = None
-    # Whether success is measured before and after, as `eval` of the configuration says.
+    # Whether to measure success before and after, as `eval` of the configuration says.
     evaluate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Imitated:
-    """What came out; losses are means per reply token, in nats, over the first and last tenth."""
+    """The result; losses are nats per response token, means over the first and last tenth."""
 
     path: Path
     episodes: int
@@ -92,36 +90,19 @@ class Imitated:
     after: Evaluation | None = None
 
 
-class Imitator(Learner):
-    """A learner whose objective is the cross-entropy of the replies."""
-
-    def _terms(
-        self,
-        steps: list[Step],
-        samples: list[Sample],
-        advantages: NDArray[np.floating],
-        old: list[list[float]] | None,
-    ) -> LossTerms:
-        batch = collate(samples, pad_id=self.pad_id, device=self.model.device)
-        logprobs, _ = reply_logprobs(self.model, batch, temperature=1.0)
-        loss = -logprobs.masked_fill(~batch.reply_mask, 0.0).sum()
-        none = loss.new_zeros(())
-        return LossTerms(loss, none, none, none, none, none)
-
-
 def fine_tune(
     config: Config, settings: ImitationConfig, out: Path, listener: Listener | None = None
 ) -> Imitated:
     """Fine-tunes a model on episodes and writes it as a checkpoint; `out` appears whole or not.
 
     Args:
-        config: environment, model, prompt and, of `optim`, what an update is made with.
-        settings: what is imitated.
+        config: environment, model, prompt, and the settings of an update in `optim`.
+        settings: which episodes, and for how long.
         out: directory of the checkpoint, new or empty.
-        listener: told about the progress.
+        listener: hears about the progress.
 
     Raises:
-        UsageError: `out` is in use; the environment has no expert.
+        UsageError: `out` is not empty; the environment has no expert.
         DataError: no episodes, or none that fits; the model cannot be loaded.
         TrainingError: see `Learner.update`.
     """
@@ -133,12 +114,13 @@ def fine_tune(
     builder = PromptBuilder(config.prompt, tokenizer)
     samples = as_samples(moments, builder, tokenizer, config)
     steps = max(1, math.ceil(settings.epochs * len(samples) / settings.batch_size))
-    learner = Imitator(
+    learner = Learner(
         model,
         None,
         _optim(config, settings, steps),
         temperature=1.0,
         pad_id=tokenizer.pad_token_id,
+        objective=cross_entropy,
     )
     before = _evaluate(config, settings, model, builder, tokenizer, listener)
     losses = _train(learner, samples, settings.batch_size, steps, rng, listener)
@@ -149,7 +131,7 @@ def fine_tune(
         episodes=episodes,
         samples=len(samples),
         left_out=len(moments) - len(samples),
-        tokens=sum(len(prompt) + len(reply) for prompt, reply in samples),
+        tokens=sum(len(prompt) + len(response) for prompt, response in samples),
         optimizer_steps=steps,
         first_loss=float(np.mean(losses[:tenth])),
         last_loss=float(np.mean(losses[-tenth:])),
@@ -162,7 +144,7 @@ def fine_tune(
 
 
 def check_target(out: Path) -> None:
-    """Raises for a directory that cannot become the checkpoint."""
+    """Raises if a directory cannot become the checkpoint."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(
             f"{str(out)!r} is not empty, expected a new directory; choose another --out"
@@ -173,7 +155,7 @@ def check_target(out: Path) -> None:
 
 
 def default_lr(config: Config) -> float:
-    """The learning rate that fits what is trained."""
+    """The learning rate for a kind of model."""
     if config.model.name == EMBEDDED:
         return EMBEDDED_LR
     return ADAPTER_LR if config.model.lora_rank else LR
@@ -182,7 +164,7 @@ def default_lr(config: Config) -> float:
 def _moments(
     config: Config, settings: ImitationConfig, rng: np.random.Generator, listener: Listener
 ) -> tuple[int, list[Moment]]:
-    """How many episodes there are, and the moments of all of them."""
+    """The number of episodes and the moments of all of them."""
     if settings.source is None:
         number = settings.episodes or EXPERT_EPISODES
         return number, _expert_moments(config, number, settings.noise, rng, listener)
@@ -210,7 +192,7 @@ def _expert_moments(
 
 
 def _check_expert(config: Config) -> None:
-    """Raises UsageError for an environment that does not tell what an expert would do."""
+    """Raises UsageError if the environment has no expert."""
     make_env(config.env).close()
     try:
         env = make_env(config.env, expert_action=True)
@@ -234,7 +216,7 @@ def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
     if source == EMBEDDED:
         source = str(tiny_model_path(config.env, config.prompt, TinyConfig(), listener.phase))
     listener.phase("loading model", text=source)
-    # No reference: there is nothing to stay close to.
+    # Loads no reference: imitation has no KL penalty.
     alone = replace(config, optim=replace(config.optim, kl_coef=0.0))
     model, tokenizer, _ = load_trained(alone, source, None)
     check_context(
@@ -248,7 +230,7 @@ def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
 def as_samples(
     moments: Sequence[Moment], builder: PromptBuilder, tokenizer: Any, config: Config
 ) -> list[Sample]:
-    """Prompts and replies as token ids; what exceeds the budget of either is left out.
+    """Prompts and responses as token ids, without those that exceed either budget.
 
     Raises:
         DataError: nothing is left.
@@ -256,16 +238,16 @@ def as_samples(
     found: list[Sample] = []
     for moment in moments:
         prompt = builder.build(moment.view)
-        text = as_reply(moment, config.prompt.style).encode("utf-8", "replace").decode()
-        reply = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
-        if Cut.OVER_BUDGET in prompt.cuts or len(reply) > config.sampling.max_new_tokens:
+        text = as_response(moment, config.prompt.style).encode("utf-8", "replace").decode()
+        response = [*tokenizer(text, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
+        if Cut.OVER_BUDGET in prompt.cuts or len(response) > config.sampling.max_new_tokens:
             continue
         # A tenth of the memory of lists of integers.
-        found.append((array("l", prompt.ids), array("l", reply)))
+        found.append((array("l", prompt.ids), array("l", response)))
     if not found:
         raise DataError(
             f"none of {len(moments)} steps fits: prompts have at most "
-            f"{config.prompt.max_prompt_tokens} tokens (prompt.max_prompt_tokens) and replies "
+            f"{config.prompt.max_prompt_tokens} tokens (prompt.max_prompt_tokens) and responses "
             f"{config.sampling.max_new_tokens} (sampling.max_new_tokens)"
         )
     if len(found) < len(moments):
@@ -278,10 +260,10 @@ def as_samples(
     return found
 
 
-def as_reply(moment: Moment, style: str) -> str:
-    """The reply that is imitated: as recorded where its form is that of the style, else rewritten.
+def as_response(moment: Moment, style: str) -> str:
+    """The response to imitate: as recorded if it has the form of the style, else rewritten.
 
-    An expert has no thoughts to tell, so in the style "think" its reply is the action alone.
+    An expert has no thoughts, so in the style "think" its response is the action alone.
     """
     admissible = moment.view.admissible
     if parse_action(moment.response, admissible, style=style).action == moment.action:
@@ -309,14 +291,14 @@ def _optim(config: Config, settings: ImitationConfig, steps: int) -> OptimConfig
 
 
 def _train(
-    learner: Imitator,
+    learner: Learner,
     samples: list[Sample],
     batch_size: int,
     steps: int,
     rng: np.random.Generator,
     listener: Listener,
 ) -> list[float]:
-    """Passes over the samples, each in an order of its own; returns the loss of every step."""
+    """Passes over the samples, each in a new order; returns the loss of every step."""
     losses: list[float] = []
     order: list[int] = []
     for number in range(1, steps + 1):
@@ -330,13 +312,13 @@ def _train(
     return losses
 
 
-def _as_step(prompt: Sequence[int], reply: Sequence[int]) -> Step:
-    """What the learner reads of a step."""
+def _as_step(prompt: Sequence[int], response: Sequence[int]) -> Step:
+    """A step with the fields that the learner reads."""
     return Step(
         index=0,
         observation="",
         prompt_ids=tuple(prompt),
-        response_ids=tuple(reply),
+        response_ids=tuple(response),
         logprobs=(),
         response="",
         action=None,

@@ -1,7 +1,7 @@
-"""Several processes of one machine that run the same function; the end of one is the end of all.
+"""Starts several processes on one machine that run the same function; all end together.
 
-Made with what torchrun itself starts its processes with. It is not torchrun, because that one ends
-a run at the first Ctrl-C, and this one asks for a checkpoint first.
+Uses the same parts of torch as torchrun. torchrun itself ends a run at the first Ctrl-C; we ask for
+a checkpoint first.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 # Exit code of a process that was interrupted.
 _INTERRUPTED = 3
-# How long a process that fails without having said why waits before it ends.
+# How long a process waits that fails without an error of ours: another one may be the cause.
 _LOST_S = 5.0
 _POLL_S = 0.1
 
 
 class Processes:
-    """Starts processes, as a `with` block; they join each other by `distributed.joined`.
+    """Starts processes, as a `with` block; they join each other by `distributed.process_group`.
 
-    The first one has the terminal; what the others print goes to files that are kept when one
-    fails. SIGINT asks a process for its end, SIGTERM ends it.
+    The main process has the terminal; the others print to files that are kept if one fails. SIGINT
+    asks a process to stop, SIGTERM ends it.
 
     Args:
         number: of processes.
-        function: what each runs; it and what it returns can be pickled.
+        function: run by each; it and its result can be pickled.
     """
 
     def __init__(self, number: int, function: Callable[[], Any]) -> None:
@@ -53,12 +53,12 @@ class Processes:
             start_processes,
         )
 
-        # They tell in many lines what becomes one error here.
+        # They log in many lines what we raise as one error.
         for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         ranks = range(self.number)
         self._logs = tempfile.mkdtemp(prefix="proxmo-processes-")
-        # They meet here. Of the launcher, so that no port can be taken in the meantime.
+        # Owned by the launcher, so that no other program can take the port.
         self._store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         meeting = {
             "MASTER_ADDR": "127.0.0.1",
@@ -78,12 +78,12 @@ class Processes:
                 self._logs, redirects={rank: Std.ALL for rank in ranks if rank}
             ),
         )
-        for number, handler in handlers.items():  # it has put its own in their place
+        for number, handler in handlers.items():  # torch has replaced them
             signal.signal(number, handler)
         return self
 
     def request_stop(self) -> None:
-        """Asks every process for its end."""
+        """Asks every process to stop."""
         for pid in self._context.pids().values():
             try:
                 os.kill(pid, signal.SIGINT)
@@ -91,10 +91,10 @@ class Processes:
                 continue
 
     def wait(self) -> Any:
-        """What the function has returned in the first process.
+        """Returns the function's result in the main process.
 
         Raises:
-            TrainingError: one has failed, and all were ended; a UsageError stays one.
+            TrainingError: one failed, and all were ended; a UsageError stays one.
             KeyboardInterrupt: one was interrupted.
         """
         result = self._context.wait(period=_POLL_S)
@@ -108,13 +108,13 @@ class Processes:
         raise self._error(failure)
 
     def _error(self, failure: ProcessFailure) -> ProxmoError:
-        told: Any = failure.message
-        text = told["message"] if isinstance(told, dict) else str(told)
+        message: Any = failure.message
+        text = message["message"] if isinstance(message, dict) else str(message)
         kind, _, reason = text.partition(": ")
         known = getattr(errors, kind, None)
         where = f"process {failure.local_rank + 1} of {self.number}"
         if known is None:
-            return TrainingError(f"{where} has failed: {text} (what it wrote is in {self._logs})")
+            return TrainingError(f"{where} has failed: {text} (its output is in {self._logs})")
         usage = issubclass(known, UsageError)
         return (UsageError if usage else TrainingError)(f"{reason} ({where})")
 
@@ -124,12 +124,12 @@ class Processes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends what still runs, at once."""
+        """Kills the processes that still run."""
         self._context.close(signal.SIGKILL)
 
 
 def _process(function: Callable[[], Any]) -> Any:
-    # A Ctrl-C is for the launcher alone, which passes it on.
+    # Only the launcher gets a Ctrl-C; it passes it on.
     os.setsid()
     try:
         return function()
@@ -138,7 +138,6 @@ def _process(function: Callable[[], Any]) -> Any:
     except ProxmoError:
         raise
     except Exception:
-        # What follows for this process from the end of another. That is the one to be told of, so
-        # let it be found first.
+        # Probably a consequence of another process's end; the launcher must find that one first.
         time.sleep(_LOST_S)
         raise

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from proxmo.config import OptimConfig
+from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import TrainingError
 from proxmo.policies.memory import memory_advice
 from proxmo.training.adapters import has_adapters, without_adapters
@@ -17,11 +18,11 @@ from proxmo.training.batching import (
     Sample,
     TokenBatch,
     collate,
-    reply_logprobs,
+    response_logprobs,
     shared_micro_batches,
 )
-from proxmo.training.distributed import ALONE, World
-from proxmo.training.loss import LossTerms, loss_terms, normaliser, token_entropy, token_weights
+from proxmo.training.loss import normaliser
+from proxmo.training.objectives import MicroBatch, Objective, clipped_policy_gradient
 from proxmo.training.schedule import learning_rate
 from proxmo.training.sharding import assembled, copy_weights, piece_of, shard, sharded_copy
 from proxmo.types import Step
@@ -33,26 +34,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What a minibatch sums over its tokens.
+# The terms of `LossTerms` that a minibatch sums over its tokens.
 SUMMED = ("policy", "kl", "plain_entropy", "clipped", "sampler_gap")
 
 
 class Learner:
     """Trains a causal language model in place.
 
-    Weights of half precision have float32 copies that the optimiser works on: in bfloat16 a weight
-    of 0.02 moves in steps of 0.0001, so that updates of 0.000001 would be lost one by one.
+    The optimiser works on float32 copies of half-precision weights: in bfloat16 a weight of 0.02
+    moves in steps of 0.0001, so that updates of 0.000001 would be lost one by one.
 
     Args:
-        model: what is trained.
-        reference: frozen model of the KL penalty; None where there is no penalty, and where
-            adapters are trained: without them the model is its own reference.
-        config: objective, rates and batch sizes.
-        temperature: of the sampler; the objective is that of the distribution sampled from.
+        model: the model to train.
+        reference: frozen model of the KL penalty; None without a penalty, and with adapters, as the
+            model without its adapters is then the reference.
+        config: rates, batch sizes and coefficients of the objective.
+        temperature: of the sampler; the objective uses the distribution that was sampled from.
         pad_id: padding token.
-        longest_reply: most tokens of a reply, which the aggregation "constant" divides by.
-        world: the processes that share the work; all make every call, with equal arguments.
-        sharded: each of them holds a piece of what is trained (FSDP2) instead of all of it.
+        max_response: most tokens of a response; the aggregation "constant" divides by it.
+        processes: the processes that share the work; all make every call, with equal arguments.
+        sharded: each process holds a piece of the trained weights (FSDP2) instead of all of them.
+        objective: the loss to minimise.
     """
 
     def __init__(
@@ -63,13 +65,14 @@ class Learner:
         *,
         temperature: float,
         pad_id: int,
-        longest_reply: int = 1,
-        world: World = ALONE,
+        max_response: int = 1,
+        processes: ProcessGroup = SINGLE,
         sharded: bool = False,
+        objective: Objective = clipped_policy_gradient,
     ) -> None:
         import torch
 
-        self.world = world
+        self.processes = processes
         self.whole = model
         if sharded:
             model = sharded_copy(model)
@@ -80,13 +83,14 @@ class Learner:
         self.config = config
         self.temperature = temperature
         self.pad_id = pad_id
-        self.longest_reply = longest_reply
+        self.max_response = max_response
+        self._objective = objective
         self._skipped = 0
         weights = [w for w in model.parameters() if w.requires_grad]
         self._copied = [w for w in weights if w.dtype != torch.float32]
         self._copies = [w.detach().to(torch.float32, copy=True) for w in self._copied]
         self._trained = [w for w in weights if w.dtype == torch.float32] + self._copies
-        # What a checkpoint of half precision does not hold.
+        # A checkpoint of half precision does not hold these.
         half = sharded and self.whole.dtype != torch.float32
         self._masters = self._trained if half else self._copies
         self.optimizer = torch.optim.AdamW(
@@ -103,30 +107,30 @@ class Learner:
 
     @property
     def anchored(self) -> bool:
-        """Whether the update looks at a reference."""
+        """Whether the update computes a KL penalty to a reference."""
         return self.config.kl_coef > 0 and (self.reference is not None or has_adapters(self.model))
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs besides the weights; where these are sharded, in the first one.
+        """The state a resumed run needs besides the weights, for any number of processes.
 
-        It does not depend on how many processes there are.
+        With sharded weights only the main process gets all of it.
         """
         state = {
             "optimizer": self.optimizer.state_dict(),
             "schedule": self.schedule.state_dict(),
             "copies": self._masters,
             "skipped": self._skipped,
-            # A checkpoint holds them added to the weights, and so not to the bit.
+            # A checkpoint holds them only added to the weights, which loses bits.
             "adapters": {
                 name: weight.detach()
                 for name, weight in self.model.named_parameters()
                 if weight.requires_grad and has_adapters(self.model)
             },
         }
-        return assembled(state, keep=self.world.leads) if self.sharded else state
+        return assembled(state, keep=self.processes.is_main) if self.sharded else state
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Takes over what `state` returned."""
+        """Continues from what `state` returned."""
         import torch
 
         moments = {
@@ -136,12 +140,12 @@ class Learner:
         self.optimizer.load_state_dict({**state["optimizer"], "state": moments})
         self.schedule.load_state_dict(state["schedule"])
         for group in self.optimizer.param_groups:
-            # Not as saved: the run may have become longer, and its rate falls later then.
+            # Not the saved rate: the run may have become longer, and its rate then falls later.
             group["lr"] = self.config.lr * learning_rate(self.config, self.schedule.last_epoch)
         self._skipped = int(state.get("skipped", 0))
         adapters = state.get("adapters", {})
         with torch.no_grad():
-            # A run that goes on in another precision has none, or needs none.
+            # A run that continues in another precision has no copies, or needs none.
             for master, saved in zip(self._masters, state["copies"], strict=False):
                 master.copy_(piece_of(saved, master))
             for name, weight in self.model.named_parameters():
@@ -157,8 +161,8 @@ class Learner:
 
         Args:
             steps: S step samples.
-            advantages: (S,) one per step, shared by the tokens of its reply.
-            rng: decides which steps share a minibatch.
+            advantages: (S,) one per step, shared by the tokens of its response.
+            rng: draws which steps share a minibatch.
 
         Raises:
             TrainingError: out of memory, or `max_skipped` updates in a row were not finite.
@@ -183,7 +187,7 @@ class Learner:
         }
 
     def _logprobs(self, samples: list[Sample]) -> list[list[float]]:
-        """Log-probabilities of all replies under the present weights."""
+        """Log-probabilities of all responses under the present weights."""
         import torch
 
         found: dict[int, list[float]] = {}
@@ -192,16 +196,16 @@ class Learner:
                 batch = collate(
                     [samples[i] for i in chunk], pad_id=self.pad_id, device=self.model.device
                 )
-                logprobs, _ = reply_logprobs(self.model, batch, temperature=self.temperature)
+                logprobs, _ = response_logprobs(self.model, batch, temperature=self.temperature)
                 for i, row in zip(chunk, logprobs.tolist(), strict=True):
                     found[i] = row[: len(samples[i][1])]
-        known = {i: row for part in self.world.gather(found) for i, row in part.items()}
+        known = {i: row for part in self.processes.all_gather(found) for i, row in part.items()}
         return [known[i] for i in range(len(samples))]
 
     def _passes(self, samples: list[Sample], rows: Sequence[int]) -> list[tuple[list[int], bool]]:
-        """This process's micro-batches, and which of them count."""
+        """The micro-batches of this process, and whether each counts."""
         budget = self.config.micro_batch_tokens
-        rank, size = self.world.rank, self.world.size
+        rank, size = self.processes.rank, self.processes.size
         return shared_micro_batches(samples, rows, token_budget=budget, rank=rank, size=size)
 
     def _minibatch(
@@ -212,79 +216,63 @@ class Learner:
         rows: list[int],
         old: list[list[float]] | None,
     ) -> dict[str, float]:
-        """One optimiser step; what a token weighs does not depend on its micro-batch."""
+        """One optimiser step; the weight of a token does not depend on its micro-batch."""
         config = self.config
         tokens = sum(len(samples[i][1]) for i in rows)
-        whole = normaliser(config.aggregation, replies=len(rows), tokens=tokens)
+        whole = normaliser(config.aggregation, responses=len(rows), tokens=tokens)
         if not self.anchored and config.entropy_coef == 0.0:
-            # Without a KL or entropy term a step of zero advantage has zero gradient: leaving it
-            # out changes nothing but the time (`tokens` still counts its tokens).
+            # Without a KL or entropy term a step of zero advantage has zero gradient. Skipping it
+            # only saves time (`tokens` still counts its tokens).
             rows = [i for i in rows if advantages[i] != 0.0]
         sums = dict.fromkeys(SUMMED, 0.0)
         for chunk, counts in self._passes(samples, rows):
-            terms = self._terms(
+            batch = self._collate(
                 [steps[i] for i in chunk],
                 [samples[i] for i in chunk],
                 advantages[chunk],
                 None if old is None else [old[i] for i in chunk],
             )
+            terms = self._objective(self, batch)
             loss = terms.total(config.kl_coef, config.entropy_coef) / whole
             (loss if counts else 0.0 * loss).backward()
             self._collect_gradients()
             for name in SUMMED if counts else ():
                 sums[name] += getattr(terms, name).item()
-        self.world.add_gradients(self._trained)
+        self.processes.all_reduce_gradients(self._trained)
         trained = sum(len(samples[i][1]) for i in rows)
-        return self.world.totals(sums) | {
+        return self.processes.all_reduce(sums) | {
             "whole": whole,
             "tokens": tokens,
             "trained": trained,
             "grad_norm": self._optimizer_step(),
         }
 
-    def _terms(
+    def _collate(
         self,
         steps: list[Step],
         samples: list[Sample],
         advantages: NDArray[np.floating],
         old: list[list[float]] | None,
-    ) -> LossTerms:
+    ) -> MicroBatch:
         import torch
 
-        config = self.config
-        batch = collate(samples, pad_id=self.pad_id, device=self.model.device)
-        logprobs, distribution = reply_logprobs(self.model, batch, temperature=self.temperature)
-        # A metric alone needs no gradient, which costs as much memory as the distribution itself.
-        with torch.set_grad_enabled(config.entropy_coef != 0.0):
-            entropy = token_entropy(distribution)
-        sampled = _pad_right([step.logprobs for step in steps], batch, logprobs)
-        before = sampled
-        if config.old_logprobs == "recomputed":
-            before = logprobs.detach() if old is None else _pad_right(old, batch, logprobs)
-        return loss_terms(
-            logprobs,
-            entropy,
-            before,
-            sampled,
-            self._anchor(batch) if self.anchored else None,
-            torch.as_tensor(advantages, dtype=logprobs.dtype, device=logprobs.device),
-            batch.reply_mask,
-            token_weights(batch.reply_mask, config.aggregation, self.longest_reply),
-            clip_low=config.clip_low,
-            clip_high=config.clip_high,
-            importance_cap=config.importance_cap if config.old_logprobs == "recomputed" else None,
-            kl_estimator=config.kl_estimator,
+        tokens = collate(samples, pad_id=self.pad_id, device=self.model.device)
+        return MicroBatch(
+            tokens=tokens,
+            advantages=torch.as_tensor(advantages, dtype=torch.float32, device=self.model.device),
+            sampled=_pad_right([step.logprobs for step in steps], tokens),
+            old=None if old is None else _pad_right(old, tokens),
         )
 
-    def _anchor(self, batch: TokenBatch) -> torch.Tensor:
-        """Log-probabilities of the reference."""
+    def reference_logprobs(self, batch: TokenBatch) -> torch.Tensor:
+        """Log-probabilities under the reference, (B, L)."""
         import torch
 
         with torch.no_grad():
             if self.reference is not None:
-                return reply_logprobs(self.reference, batch, temperature=self.temperature)[0]
+                return response_logprobs(self.reference, batch, temperature=self.temperature)[0]
             with without_adapters(self.model) as base:
-                return reply_logprobs(base, batch, temperature=self.temperature)[0]
+                return response_logprobs(base, batch, temperature=self.temperature)[0]
 
     def _collect_gradients(self) -> None:
         """Adds the gradients of half-precision weights to those of their copies."""
@@ -295,7 +283,7 @@ class Learner:
                 weight.grad = None
 
     def _optimizer_step(self) -> float:
-        """Clips, steps, and returns the norm before clipping; a gradient of nan is not applied."""
+        """Clips and applies the gradient if it is finite; returns its norm before clipping."""
         import torch
 
         total = torch.nn.utils.clip_grad_norm_(self._trained, self.config.max_grad_norm)
@@ -303,9 +291,9 @@ class Learner:
         self._skipped = 0 if np.isfinite(norm) else self._skipped + 1
         if self._skipped >= self.config.max_skipped:
             raise TrainingError(
-                f"{self._skipped} updates in a row had no finite gradient, and none of them was "
-                "applied; lower optim.lr, or look at loss/* and the rewards in metrics.jsonl "
-                "(optim.max_skipped sets how many are borne)"
+                f"{self._skipped} updates in a row had no finite gradient and were not applied; "
+                "lower optim.lr, or look at loss/* and the rewards in metrics.jsonl "
+                "(optim.max_skipped sets how many are tolerated)"
             )
         if np.isfinite(norm):
             self.optimizer.step()
@@ -319,9 +307,9 @@ class Learner:
 
 @contextmanager
 def _as_sampled(model: Any) -> Iterator[None]:
-    """Trains the policy that was sampled from, and that is one without dropout.
+    """Disables dropout, so that we train the policy we sampled from.
 
-    Recomputed activations are to be had in training mode only; their dropout is set to 0 there.
+    Gradient checkpointing works in training mode only; there we set every dropout rate to 0.
     """
     checkpointing = any(getattr(m, "gradient_checkpointing", False) for m in model.modules())
     if checkpointing:
@@ -337,7 +325,7 @@ def _as_sampled(model: Any) -> Iterator[None]:
 
 
 def _memory_advice(config: OptimConfig) -> AbstractContextManager[None]:
-    """Says which setting to change when the memory does not suffice."""
+    """Says which setting to change when memory runs out."""
     return memory_advice(
         TrainingError,
         f"in the update: lower optim.micro_batch_tokens (now {config.micro_batch_tokens}), set "
@@ -346,7 +334,7 @@ def _memory_advice(config: OptimConfig) -> AbstractContextManager[None]:
 
 
 def _means(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Token means of a few optimiser steps; nan for what no token was looked at for."""
+    """Means per token over a few optimiser steps; nan if no token was trained on."""
     total = {name: sum(sums[name] for sums in rounds) for name in rounds[0]}
     trained = total["trained"] or float("nan")
     return {
@@ -359,15 +347,10 @@ def _means(rounds: Sequence[Mapping[str, float]]) -> dict[str, float]:
     }
 
 
-def _pad_right(
-    rows: Sequence[Sequence[float]], batch: TokenBatch, like: torch.Tensor
-) -> torch.Tensor:
-    """Pads per-token values to the reply columns of the batch."""
+def _pad_right(rows: Sequence[Sequence[float]], batch: TokenBatch) -> torch.Tensor:
+    """Pads per-token values to the response columns of the batch."""
     import torch
 
-    width = batch.reply_mask.shape[1]
-    return torch.tensor(
-        [list(row) + [0.0] * (width - len(row)) for row in rows],
-        dtype=like.dtype,
-        device=like.device,
-    )
+    width = batch.response_mask.shape[1]
+    padded = [[*row, *[0.0] * (width - len(row))] for row in rows]
+    return torch.tensor(padded, dtype=torch.float32, device=batch.ids.device)

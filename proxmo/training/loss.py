@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LossTerms:
-    """Sums over a micro-batch: of the objective's parts by weight, of the metrics by token."""
+    """Sums over a micro-batch: weighted ones for the objective, plain ones for the metrics."""
 
     policy: Tensor
     kl: Tensor
@@ -59,23 +59,23 @@ def token_entropy(distribution: Tensor) -> Tensor:
 def kl_divergence(logprobs: Tensor, reference_logprobs: Tensor, estimator: str) -> Tensor:
     """Estimates KL(policy || reference) per token, with d = reference - policy.
 
-    k1 = -d (unbiased, as a loss term its gradient vanishes in expectation); k2 = d^2 / 2;
-    k3 = exp(d) - d - 1 >= 0.
+    k2 = d^2 / 2 has the gradient of the KL divergence in expectation, -d grad(policy), over tokens
+    that the policy samples. k3 = exp(d) - d - 1 >= 0 has its value in expectation; the gradient of
+    k3, (1 - exp(d)) grad(policy), is that of KL(reference || policy). The plain k1 = -d is no loss:
+    its gradient is 0 in expectation.
 
     Source: Schulman, "Approximating KL divergence" (2020); k3 as in GRPO (arXiv 2402.03300, eq. 4).
     """
     import torch
 
     gap = reference_logprobs - logprobs
-    if estimator == "k1":
-        return -gap
     if estimator == "k2":
         return 0.5 * gap.square()
     return torch.exp(gap) - gap - 1.0
 
 
 def importance_weights(old_logprobs: Tensor, sampler_logprobs: Tensor, cap: float) -> Tensor:
-    """min(exp(trainer - sampler), cap) per token, what corrects sampling by another distribution.
+    """min(exp(trainer - sampler), cap) per token: corrects for sampling by another distribution.
 
     Args:
         old_logprobs: (B, L) under the trainer's weights before the update.
@@ -91,12 +91,12 @@ def importance_weights(old_logprobs: Tensor, sampler_logprobs: Tensor, cap: floa
 
 
 def token_weights(mask: Tensor, aggregation: str, longest: int) -> Tensor:
-    """What each reply token counts in its minibatch's sum, (B, L); see `normaliser`.
+    """The weight of each response token in its minibatch's sum, (B, L); see `normaliser`.
 
     Args:
-        mask: (B, L) which tokens are reply tokens.
-        aggregation: "token" and "constant" count every token alike, "sequence" each reply once.
-        longest: most tokens of a reply.
+        mask: (B, L), true for response tokens.
+        aggregation: "token" and "constant" count every token alike, "sequence" each response once.
+        longest: most tokens of a response.
     """
     weights = mask.float()
     if aggregation == "sequence":
@@ -106,9 +106,9 @@ def token_weights(mask: Tensor, aggregation: str, longest: int) -> Tensor:
     return weights
 
 
-def normaliser(aggregation: str, *, replies: int, tokens: int) -> int:
-    """What the weighted sum over a minibatch is divided by: its tokens, or its replies."""
-    return tokens if aggregation == "token" else replies
+def normaliser(aggregation: str, *, responses: int, tokens: int) -> int:
+    """The divisor of the weighted sum over a minibatch: its tokens or its responses."""
+    return tokens if aggregation == "token" else responses
 
 
 def loss_terms(
@@ -131,8 +131,7 @@ def loss_terms(
     `advantages` is (B,), one per step; all others are (B, L). With `importance_cap` the policy term
     of a token is multiplied by its truncated importance weight.
     """
-    # Padding is put to 0 before any exp: an overflow there would survive the product with the mask
-    # as nan.
+    # Sets padding to 0 before any exp: an overflow there would survive the mask as nan.
     logprobs = logprobs.masked_fill(~mask, 0.0)
     old_logprobs = old_logprobs.masked_fill(~mask, 0.0)
     sampler_logprobs = sampler_logprobs.masked_fill(~mask, 0.0)

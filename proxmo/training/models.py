@@ -1,4 +1,4 @@
-"""Which weights a run starts from, and in which form they are trained."""
+"""Loads the model of a run: initial or saved weights, adapters, reference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ EMBEDDED = "tiny"
 def initial_model(config: Config, directory: RunDirectory, progress: Callable[..., None]) -> str:
     """Returns the directory or hub id of the initial model.
 
-    The embedded one is built first; a run keeps a copy of it, so that resuming needs no cache.
+    Builds the embedded model if the cache lacks it; a run keeps a copy, so that resuming needs no
+    cache.
     """
     if config.model.name != EMBEDDED:
         return config.model.name
@@ -30,15 +31,15 @@ def initial_model(config: Config, directory: RunDirectory, progress: Callable[..
 
 
 def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, Any, Any | None]:
-    """Loads what is trained: model, tokenizer and reference.
+    """Loads model, tokenizer and reference.
 
     Args:
         config: of the run.
         source: directory or hub id of the initial model.
-        saved: checkpoint that is continued, None at the start.
+        saved: checkpoint to continue from; None at the start.
 
     Returns:
-        The reference is None where no KL is asked for, and with adapters, whose base it is.
+        The reference is None without a KL penalty, and with adapters, whose base is the reference.
 
     Raises:
         DataError: a model cannot be loaded.
@@ -48,7 +49,7 @@ def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, A
     where: dict[str, Any] = {"device": wanted.device, "dtype": wanted.dtype}
     reference = None
     if wanted.lora_rank:
-        # The base is as at the start; the learner's state brings the adapters.
+        # Loads the initial base; the learner's state holds the adapters.
         model, tokenizer = load_model(source, **where, load_in_4bit=wanted.load_in_4bit)
         model = add_adapters(model, wanted, config.seed)
     else:
@@ -56,7 +57,7 @@ def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, A
         if config.optim.kl_coef > 0:
             reference = load_model(source, **where)[0].eval().requires_grad_(False)
     if wanted.gradient_checkpointing:
-        # transformers has renamed it; where both are, the old name warns.
+        # transformers renamed the method; versions with both warn about the old name.
         enable = getattr(model, "activation_checkpointing_enable", None)
         (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
     return model, tokenizer, reference

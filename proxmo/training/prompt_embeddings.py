@@ -1,19 +1,14 @@
-"""The embedding "policy": a state is what the policy itself makes of the prompt it was shown."""
+"""The embedding "policy": a state is the policy's hidden state of its prompt."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from proxmo.training.batching import Sample, collate, micro_batches
-
-
-def needs_policy(options: Mapping[str, Any]) -> bool:
-    """Whether options of a credit method compare states by hidden states of the policy."""
-    return "policy" in (options.get("embedding"), options.get("matcher"))
 
 
 def prompt_embeddings(
@@ -24,9 +19,9 @@ def prompt_embeddings(
     token_budget: int,
     pool: Literal["mean", "last"] = "mean",
 ) -> NDArray[np.float32]:
-    """The last hidden states of a prompt, their mean or that of its last token, without a gradient.
+    """The last hidden states of prompts: the mean over tokens or the last token's, no gradient.
 
-    Equal prompts are read once. The output head is not run: only its input is wanted.
+    Reads equal prompts once and skips the output head.
 
     Args:
         model: causal language model of transformers.

@@ -1,8 +1,8 @@
-"""Episodes that were kept by a run or an evaluation, played again to see what their agent saw.
+"""Replays the recorded episodes of a run or an evaluation to see what their agent saw.
 
-What is kept of a step is what was seen, said and done. A prompt needs more, such as the actions
-that were admissible; a world gives that again when the same actions are sent to it. Episodes that
-go otherwise the second time are left out and counted.
+A record holds observation, response and action of each step. A prompt needs more, such as the
+admissible actions; the environment gives that again if it gets the same actions. Episodes that end
+differently the second time are left out and counted.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from proxmo.config_loading import load_toml
 from proxmo.errors import DataError
 from proxmo.evaluation.results import SETTINGS, TRANSCRIPTS, read_evaluation
 from proxmo.evaluation.runner import EVALUATION
-from proxmo.reporting.listener import Listener
+from proxmo.listener import Listener
 from proxmo.rollout.environments import EnvPool
-from proxmo.rollout.episode import Player
+from proxmo.rollout.episode import EpisodeRunner
 from proxmo.training.rollouts import ROLLOUT
 from proxmo.types import Episode, Outcome
 
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RecordedStep:
-    """What was seen, said and done; `action` is None when the reply held none."""
+    """Observation, response and action of a step; the action is None if the response had none."""
 
     observation: str
     response: str
@@ -45,7 +45,7 @@ class RecordedStep:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """An episode as it was kept; `seed` is the entropy its environment was reset with."""
+    """A recorded episode; `seed` is the entropy its environment was reset with."""
 
     task_id: str
     outcome: Outcome
@@ -55,7 +55,7 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A step of a replayed episode: what the agent saw, what it said and did."""
+    """A step of a replayed episode: the agent's view, its response and its action."""
 
     view: View
     response: str
@@ -63,11 +63,11 @@ class Moment:
 
 
 def recorded_settings(path: Path) -> dict[str, Any]:
-    """The dotted keys of a configuration that say which world an evaluation's episodes are from."""
+    """The configuration keys of the environment that an evaluation's episodes are from."""
     if not (path / SETTINGS).is_file():
         return {}
-    world = read_evaluation(path).settings["env"]
-    return {f"env.{key}": value for key, value in world.items() if value not in (None, {})}
+    settings = read_evaluation(path).settings["env"]
+    return {f"env.{key}": value for key, value in settings.items() if value not in (None, {})}
 
 
 def read_recordings(path: Path) -> list[Recording]:
@@ -97,7 +97,7 @@ def read_recordings(path: Path) -> list[Recording]:
 def replay(
     recordings: Sequence[Recording], env: EnvConfig, listener: Listener | None = None
 ) -> list[list[Moment]]:
-    """Plays episodes again and returns their valid steps; those that go otherwise are left out.
+    """Replays episodes and returns their valid steps, without episodes that go differently.
 
     Raises:
         DataError: all of them do.
@@ -106,9 +106,9 @@ def replay(
     found: list[list[Moment]] = []
     causes: Counter[str] = Counter()
     with closing(EnvPool(env)) as pool:
-        player = Player(pool)
+        runner = EpisodeRunner(pool)
         for number, recording in enumerate(recordings, 1):
-            moments = _replay(player, recording)
+            moments = _replay(runner, recording)
             if isinstance(moments, str):
                 causes[moments] += 1
             else:
@@ -126,9 +126,9 @@ def replay(
     return found
 
 
-def _replay(player: Player, recording: Recording) -> list[Moment] | str:
-    """The valid steps of an episode, or why it cannot be played again."""
-    live = player.start(0, 0, recording.task_id, 1, recording.seed)
+def _replay(runner: EpisodeRunner, recording: Recording) -> list[Moment] | str:
+    """The valid steps of an episode, or the reason why it cannot be replayed."""
+    live = runner.start(0, 0, recording.task_id, 1, recording.seed)
     moments: list[Moment] = []
     ended = live if isinstance(live, Episode) else None
     for step in recording.steps:
@@ -139,7 +139,7 @@ def _replay(player: Player, recording: Recording) -> list[Moment] | str:
         if step.valid and step.action is not None:
             moments.append(Moment(live.situation(None).view, step.response, step.action))
         decision = Decision(step.action, valid=step.valid, response=step.response)
-        ended = player.advance(live, decision)
+        ended = runner.advance(live, decision)
     if ended is None or ended.outcome is not recording.outcome:
         return "another outcome"
     return moments

@@ -1,23 +1,19 @@
-"""Whether there can be a run as configured: found out before anything is computed or written.
+"""Checks whether a run is possible as configured, before anything is computed or written.
 
-Imports neither torch nor transformers, so that a dry run can ask as well. What is left to loading
-is whether the model exists.
+Imports neither torch nor transformers, so that a dry run is quick. Loading finds out later whether
+the model exists.
 """
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
-
-import numpy as np
 
 import proxmo_envs
-from proxmo import credit
 from proxmo.config import Config, EnvConfig
+from proxmo.credit import credit_options
 from proxmo.errors import UsageError
+from proxmo.policies.engines import find_engine
 from proxmo.rollout.environments import EnvPool
-from proxmo.training.critic import needs_values
-from proxmo.training.prompt_embeddings import needs_policy
 from proxmo_envs import TaskSet
 
 
@@ -25,12 +21,14 @@ def check_request(config: Config) -> None:
     """Makes one environment, lists the tasks of both splits, and assigns credit to two steps.
 
     Raises:
-        UsageError: unknown environment, method or option; options that do not fit; a split
-            without tasks.
+        UsageError: unknown environment, method, option or engine; options that do not fit; a
+            split without tasks.
         MissingDependencyError: the method needs a package that is not installed.
         ProxmoEnvError: data or split that the environment does not have.
     """
-    credit_options(config)
+    credit_options(config.credit)
+    if ":" in config.rollout.engine:
+        find_engine(config.rollout.engine)
     with closing(EnvPool(config.env)) as pool:
         pool.give_back(pool.take())
     for split in (config.env.split, config.eval.split):
@@ -46,22 +44,3 @@ def tasks_of(env: EnvConfig, split: str) -> TaskSet:
             "eval.split, or another --data"
         )
     return tasks
-
-
-def credit_options(config: Config) -> dict[str, Any]:
-    """The options of the configured method, tried on two rows so that a mistake shows at once."""
-    options = {"gamma": config.credit.gamma, **config.credit.options}
-    if "omega" in credit.method_options(config.credit.method):
-        options["omega"] = config.credit.omega
-    tried = options | ({"value": np.zeros(2)} if needs_values(config.credit.method) else {})
-    credit.assign(
-        config.credit.method,
-        group=[0, 0],
-        episode=[0, 1],
-        step=[0, 0],
-        reward=np.array([0.0, 1.0]),
-        success=[False, True],
-        state=np.eye(2) if needs_policy(options) else ["one place", "another place"],
-        **tried,
-    )
-    return options

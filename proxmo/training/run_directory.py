@@ -1,7 +1,7 @@
-"""A run on disk: what was configured, measured, played and saved; nothing is ever half-written.
+"""A run on disk: configuration, metrics, evaluations, episodes; no file is ever half-written.
 
-config.toml  run.json  metrics.jsonl  evaluations.jsonl  episodes/  checkpoints/  and, where the
-embedded model is trained, initial_model/.
+config.toml  run.json  metrics.jsonl  evaluations.jsonl  episodes/  checkpoints/  and, if the run
+trains the embedded model, initial_model/.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from proxmo.config_loading import dump_toml
 from proxmo.errors import CheckpointError, DataError, UsageError
 from proxmo.evaluation import Evaluation
 from proxmo.files import replace_text
-from proxmo.reporting.sinks import JsonlSink
 from proxmo.training.checkpoint import STATE_FILE, write_directory
+from proxmo.training.metrics_file import MetricsFile
 from proxmo.types import Episode, Outcome
 
 if TYPE_CHECKING:
@@ -43,18 +43,31 @@ class RunDirectory:
     """Owns the files of one run.
 
     Args:
-        path: where they are.
+        path: the directory.
         config: configuration of the run; written to config.toml.
-        resume: whether a run is expected there already.
+        resume: whether `path` must already hold a run.
+        writes: whether this process writes the files. Of several processes only the main one does;
+            the others just remember the evaluations.
 
     Raises:
-        UsageError: a new run in a directory that holds something, or a resume without a run.
+        UsageError: a new run in a directory that is not empty, or a resume without a run.
         DataError: the directory cannot be written.
     """
 
-    def __init__(self, path: Path, config: Config, *, resume: bool) -> None:
+    def __init__(self, path: Path, config: Config, *, resume: bool, writes: bool = True) -> None:
         self.path = path
         self.config = config
+        self.initial = path / "initial_model"
+        self._resume = resume
+        self._writes = writes
+        if writes:
+            self._check(resume)
+        self._lock = FileLock(path / ".lock")
+        self.metrics = MetricsFile(path / "metrics.jsonl", repair=writes)
+        self._evaluations = self._read_evaluations()
+
+    def _check(self, resume: bool) -> None:
+        path = self.path
         used = path.exists() and (not path.is_dir() or any(path.iterdir()))
         if used and not resume:
             raise UsageError(
@@ -68,17 +81,15 @@ class RunDirectory:
         parent = next(p for p in (path, *path.absolute().parents) if p.exists())
         if parent.is_dir() and not os.access(parent, os.W_OK):
             raise DataError(f"cannot write the run directory {str(path)!r}: {parent} is read-only")
-        self._resume = resume
-        self._lock = FileLock(path / ".lock")
-        self.initial = path / "initial_model"
-        self.metrics = JsonlSink(path / "metrics.jsonl")
 
     def create(self) -> None:
-        """Makes the directory and writes what the run is; before this no file has changed.
+        """Makes the directory and writes config.toml and run.json; before this no file changes.
 
-        From here to the end of the `with` block (or of the process) no other process can have the
+        From here to the end of the `with` block (or of the process) no other process can use the
         directory.
         """
+        if not self._writes:
+            return
         try:
             (self.path / "episodes").mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
@@ -99,11 +110,11 @@ class RunDirectory:
             ) from cause
 
     def __enter__(self) -> RunDirectory:
-        """Nothing is taken yet: `create` does that once it is known what the run starts from."""
+        """Locks nothing yet: `create` does, once the initial model is known."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Lets others have the directory."""
+        """Releases the directory."""
         self._lock.release()
 
     def _provenance(self) -> dict[str, Any]:
@@ -122,22 +133,22 @@ class RunDirectory:
         }
 
     def settings(self) -> dict[str, Any]:
-        """What a checkpoint remembers about its training, as JSON."""
+        """The settings that a checkpoint stores, as JSON."""
         return {"config": dataclasses.asdict(self.config)}
 
     def keep_initial(self, source: Path) -> None:
         """Copies the model the run starts from into the run, once."""
-        if not self.initial.exists():
+        if self._writes and not self.initial.exists():
             write_directory(self.initial, lambda partial: _copy_files(source, partial))
 
     def checkpoint_path(self, iteration: int) -> Path:
-        """Where the checkpoint of an iteration is."""
+        """The directory of the checkpoint of an iteration."""
         return self.path / "checkpoints" / f"step_{iteration}"
 
     def load_state(self, checkpoint: Path, *, shared: bool = False) -> dict[str, Any]:
         """Loads the trainer's state beside a checkpoint's weights.
 
-        With `shared` the file is mapped: processes that each take a piece hold it once together.
+        With `shared` the file is mapped, so that processes that each take a piece hold it once.
         """
         import torch
 
@@ -152,20 +163,19 @@ class RunDirectory:
         return state
 
     def truncate_after(self, iteration: int) -> None:
-        """Forgets the records after an iteration, which a resumed run makes anew; -1: all."""
+        """Drops the records after an iteration, which a resumed run makes anew; -1 drops all."""
+        # Equal in all processes, whether or not the main one has written the file already.
+        self._evaluations = [one for one in self._read_evaluations() if one[0] <= iteration]
+        if not self._writes:
+            return
         with self._writing():
-            self._truncate_after(iteration)
-
-    def _truncate_after(self, iteration: int) -> None:
-        self.metrics.truncate_after(iteration)
-        kept = [row for row in self._evaluation_rows() if row["iteration"] <= iteration]
-        replace_text(
-            self.path / "evaluations.jsonl", "".join(json.dumps(row) + "\n" for row in kept)
-        )
-        for path in (self.path / "episodes").glob("iteration_*.jsonl.gz*"):
-            number = path.name.removeprefix("iteration_").partition(".")[0]
-            if not number.isdigit() or int(number) > iteration:
-                path.unlink()
+            self.metrics.truncate_after(iteration)
+            text = "".join(f"{_evaluation_line(*one)}\n" for one in self._evaluations)
+            replace_text(self.path / "evaluations.jsonl", text)
+            for path in (self.path / "episodes").glob("iteration_*.jsonl.gz*"):
+                number = path.name.removeprefix("iteration_").partition(".")[0]
+                if not number.isdigit() or int(number) > iteration:
+                    path.unlink()
 
     def record_iteration(
         self,
@@ -177,8 +187,10 @@ class RunDirectory:
     ) -> None:
         """Writes the episodes of an iteration with their credit, then its row of metrics.
 
-        `values` are the critic's (S,), of a run that has one.
+        `values` are the critic's (S,), if the run has a critic.
         """
+        if not self._writes:
+            return
         target = self.path / "episodes" / f"iteration_{iteration:06d}.jsonl.gz"
         partial = target.with_name(target.name + ".new")
         with self._writing():
@@ -190,89 +202,59 @@ class RunDirectory:
 
     def record_evaluation(self, iteration: int, evaluation: Evaluation) -> None:
         """Appends an evaluation to evaluations.jsonl."""
-        row = {"iteration": iteration, **evaluation.to_json()}
-        path = self.path / "evaluations.jsonl"
-        with self._writing(), path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        self._evaluations.append((iteration, evaluation))
+        if not self._writes:
+            return
+        with self._writing(), (self.path / "evaluations.jsonl").open("a", encoding="utf-8") as file:
+            file.write(_evaluation_line(iteration, evaluation) + "\n")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Says of what fails which run it was, and how it goes on: a full disk names no file."""
+        """Names the run in an error and says how to continue it: a full disk names no file."""
         try:
             yield
         except OSError as cause:
             raise DataError(
                 f"cannot write into the run directory {str(self.path)!r}: {cause}; make room, then "
-                "continue with --resume (what was saved before is intact)"
+                "continue with --resume (earlier checkpoints are intact)"
             ) from cause
 
     def evaluations(self) -> list[tuple[int, Evaluation]]:
-        """All evaluations so far as (iteration, result), in the order they were made."""
-        return [
-            (row.pop("iteration"), Evaluation.from_json(row)) for row in self._evaluation_rows()
-        ]
+        """All evaluations so far as (iteration, result), oldest first."""
+        return list(self._evaluations)
 
     def best_iteration(self) -> int | None:
         """The evaluated iteration of highest success, the latest of equals; None before any."""
         scored = [
-            (evaluation.success_rate, iteration) for iteration, evaluation in self.evaluations()
+            (evaluation.success_rate, iteration) for iteration, evaluation in self._evaluations
         ]
         return max(scored)[1] if scored else None
 
-    def _evaluation_rows(self) -> list[dict[str, Any]]:
+    def _read_evaluations(self) -> list[tuple[int, Evaluation]]:
         path = self.path / "evaluations.jsonl"
-        if not path.exists():
+        if not path.is_file():
             return []
-        # What follows the last newline was being written when the process died.
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        # The text after the last newline was being written when the process died.
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        return [(row.pop("iteration"), Evaluation.from_json(row)) for row in rows]
 
 
-class FollowedRun(RunDirectory):
-    """The directory as all processes of a run but the first have it: they write nothing.
-
-    Args:
-        path: where it is.
-        config: configuration of the run.
-    """
-
-    def __init__(self, path: Path, config: Config) -> None:
-        self.path = path
-        self.config = config
-        self.initial = path / "initial_model"
-        self._evaluations: list[tuple[int, Evaluation]] = []
-
-    def create(self) -> None:
-        """Left to the first process."""
-
-    def __exit__(self, *_: object) -> None:
-        """There is nothing to give back."""
-
-    def keep_initial(self, source: Path) -> None:
-        """Left to the first process."""
-
-    def truncate_after(self, iteration: int) -> None:
-        """Takes note of the evaluations that stay, wherever the first process is in doing so."""
-        self._evaluations = [one for one in super().evaluations() if one[0] <= iteration]
-
-    def record_iteration(self, *_: Any, **__: Any) -> None:
-        """Left to the first process."""
-
-    def record_evaluation(self, iteration: int, evaluation: Evaluation) -> None:
-        """Takes note of an evaluation."""
-        self._evaluations.append((iteration, evaluation))
-
-    def evaluations(self) -> list[tuple[int, Evaluation]]:
-        """All evaluations so far, as the first process has them."""
-        return list(self._evaluations)
+def _evaluation_line(iteration: int, evaluation: Evaluation) -> str:
+    return json.dumps({"iteration": iteration, **evaluation.to_json()})
 
 
 def _episode_rows(
     episodes: Sequence[Episode], credit: Credit, values: NDArray[np.float64] | None
-) -> list[dict[str, Any]]:
+) -> Iterator[dict[str, Any]]:
     """One JSON object per episode; the steps carry their credit, in `Batch.from_episodes` order."""
-    rows, at = [], 0
+    columns = {
+        name: getattr(credit, name)
+        for name in ("advantage", "episode_advantage", "step_advantage", "step_return")
+    }
+    if values is not None:
+        columns["value"] = values
+    row = 0
     for episode in episodes:
-        assigned = episode.outcome is not Outcome.ERROR
         steps = []
         for step in episode.steps:
             entry: dict[str, Any] = {
@@ -285,29 +267,21 @@ def _episode_rows(
                 "prompt_tokens": len(step.prompt_ids),
                 "response_tokens": len(step.response_ids),
             }
-            if assigned:
-                entry["advantage"] = float(credit.advantage[at])
-                entry["episode_advantage"] = float(credit.episode_advantage[at])
-                entry["step_advantage"] = float(credit.step_advantage[at])
-                entry["step_return"] = float(credit.step_return[at])
-                if values is not None:
-                    entry["value"] = float(values[at])
-                at += 1
+            if episode.outcome is not Outcome.ERROR:
+                entry |= {name: float(column[row]) for name, column in columns.items()}
+                row += 1
             steps.append(entry)
-        rows.append(
-            {
-                "group": episode.group,
-                "member": episode.member,
-                "task_id": episode.task_id,
-                "task_type": episode.task_type,
-                "task": episode.task,
-                "outcome": episode.outcome.value,
-                "score": episode.score,
-                "cause": episode.cause,
-                "steps": steps,
-            }
-        )
-    return rows
+        yield {
+            "group": episode.group,
+            "member": episode.member,
+            "task_id": episode.task_id,
+            "task_type": episode.task_type,
+            "task": episode.task,
+            "outcome": episode.outcome.value,
+            "score": episode.score,
+            "cause": episode.cause,
+            "steps": steps,
+        }
 
 
 def _copy_files(source: Path, target: Path) -> None:

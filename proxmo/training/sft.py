@@ -1,4 +1,8 @@
-"""Supervised fine-tuning: cross-entropy on given replies, with a smaller weight on the prompt."""
+"""The warm start of the embedded model: cross-entropy on responses and, with less weight, prompts.
+
+`imitation` fine-tunes other models with the learner. This loop differs on purpose: it trains the
+prompt, too, and the hidden matrices with Muon, which makes a model from nothing fluent in a minute.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SftConfig:
-    """How long and how fast supervised training goes."""
+    """Length and learning rates of the warm start."""
 
     steps: int
     batch_size: int = 32
@@ -30,12 +34,12 @@ class SftConfig:
     warmup_steps: int = 30
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
-    # Weight of the prompt tokens' cross-entropy against 1 for the reply's.
+    # Weight of the prompt tokens' cross-entropy against 1 for the response's.
     prompt_weight: float = 0.3
 
 
 def sft_loss(model: Any, batch: TokenBatch, *, prompt_weight: float) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of replies plus `prompt_weight` times that of prompts; the former alone."""
+    """Cross-entropy of responses plus `prompt_weight` times that of prompts, and the former."""
     import torch
 
     logits = model(
@@ -48,12 +52,12 @@ def sft_loss(model: Any, batch: TokenBatch, *, prompt_weight: float) -> tuple[Te
     losses = torch.nn.functional.cross_entropy(
         logits.float().reshape(-1, logits.shape[-1]), targets.reshape(-1), reduction="none"
     ).view(targets.shape)
-    width = batch.reply_mask.shape[1]
-    reply = (losses[:, -width:] * batch.reply_mask).sum() / batch.reply_mask.sum()
+    width = batch.response_mask.shape[1]
+    response = (losses[:, -width:] * batch.response_mask).sum() / batch.response_mask.sum()
     # A prompt token counts only where both it and its predecessor are real.
     real = (batch.attention[:, 1:-width] * batch.attention[:, : -width - 1]).float()
     prompt = (losses[:, :-width] * real).sum() / real.sum().clamp_min(1.0)
-    return reply + prompt_weight * prompt, reply.detach()
+    return response + prompt_weight * prompt, response.detach()
 
 
 def fit(
@@ -69,14 +73,14 @@ def fit(
 
     Args:
         model: causal language model.
-        draw: returns that many (prompt ids, reply ids) samples.
+        draw: returns that many (prompt ids, response ids) samples.
         config: length and rates.
         pad_id: padding token.
         rng: handed to `draw`.
-        progress: called with (step, running mean of the reply loss).
+        progress: called with (step, running mean of the response loss).
 
     Returns:
-        The running mean of the reply loss at the end.
+        The running mean of the response loss at the end.
     """
     import torch
 
@@ -86,14 +90,14 @@ def fit(
     model.train()
     for step in range(config.steps):
         batch = collate(draw(rng, config.batch_size), pad_id=pad_id, device=model.device)
-        loss, reply_loss = sft_loss(model, batch, prompt_weight=config.prompt_weight)
+        loss, response_loss = sft_loss(model, batch, prompt_weight=config.prompt_weight)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
         for optimizer, schedule in zip(optimizers, schedules, strict=True):
             optimizer.step()
             schedule.step()
             optimizer.zero_grad(set_to_none=True)
-        value = float(reply_loss)
+        value = float(response_loss)
         mean = value if step == 0 else 0.95 * mean + 0.05 * value
         if progress is not None:
             progress(step + 1, mean)

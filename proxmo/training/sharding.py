@@ -1,8 +1,8 @@
-"""FSDP2: weights, gradients and optimiser state are cut in pieces, one for each process.
+"""FSDP2: cuts weights, gradients and optimiser state in pieces, one for each process.
 
-What is cut is a float32 copy that only the update touches. Rollouts, probes and checkpoints use the
-whole model as they do in a single process, and it gets the new weights after every update: they
-then need no exchange with each other, however differently long their episodes are.
+We cut a float32 copy that only the update uses. Rollouts, probes and checkpoints use the whole
+model, as in a single process, and it gets the new weights after every update. So rollouts need no
+exchange between processes, however different the lengths of their episodes are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def sharded_copy(model: Any) -> Any:
-    """A float32 copy of a model, of which each process holds its piece; computes as the model does.
+    """A float32 copy of a model, cut in pieces; computes in the model's precision.
 
     Every process calls this with the same weights.
     """
@@ -22,7 +22,7 @@ def sharded_copy(model: Any) -> Any:
     twin = copy.deepcopy(model).to("cpu", torch.float32)
     half = None if model.dtype == torch.float32 else model.dtype
     shard(twin, model.device.type, MixedPrecisionPolicy(half, reduce_dtype=torch.float32))
-    # Gradients are sums over the tokens of all processes, which the loss has divided already.
+    # Gradients add up over processes: the loss is already divided by all tokens.
     for module in twin.modules():
         if hasattr(module, "set_gradient_divide_factor"):
             module.set_gradient_divide_factor(1.0)
@@ -35,8 +35,8 @@ def shard(model: Any, device: str, policy: Any = None) -> Any:
 
     Args:
         model: of transformers, with or without adapters.
-        device: type of the device that the pieces come to be on.
-        policy: precisions, as FSDP2 names them; None leaves those of the weights.
+        device: type of the device of the pieces.
+        policy: precisions, as FSDP2 names them; None keeps those of the weights.
     """
     import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
@@ -53,7 +53,7 @@ def shard(model: Any, device: str, policy: Any = None) -> Any:
 
 
 def copy_weights(sharded: Any, whole: Any) -> None:
-    """Gives the whole model of every process the trained weights of the sharded one."""
+    """Copies the trained weights of the sharded model to the whole model of every process."""
     import torch
 
     with torch.no_grad():
@@ -64,9 +64,9 @@ def copy_weights(sharded: Any, whole: Any) -> None:
 
 
 def assembled(value: Any, *, keep: bool) -> Any:
-    """A state in which pieces have become whole tensors on the CPU; None where `keep` is false.
+    """The state with whole tensors on the CPU instead of pieces; None if `keep` is false.
 
-    Every process calls this, and only one has to have the memory for the result.
+    Every process calls this, but only one needs the memory for the result.
     """
     from torch.distributed.tensor import DTensor
 
@@ -81,7 +81,7 @@ def assembled(value: Any, *, keep: bool) -> Any:
 
 
 def piece_of(tensor: Any, weight: Any) -> Any:
-    """This process's piece of a whole tensor, cut as the weight is; all of it where that is whole.
+    """This process's piece of a tensor, cut as the weight is; all of it if the weight is whole.
 
     Tensors of another shape, such as the number of steps, stay as they are.
     """

@@ -1,11 +1,12 @@
-"""`tiny`: the embedded model, built from nothing on this machine and warm-started by imitation.
+"""`tiny`: the embedded model, built on this machine and warm-started by imitation.
 
-A Qwen2-architecture model of under a million parameters with its own tokenizer, saved as an
-ordinary Hugging Face directory and from then on treated like any other model. It is made once and
-cached under a hash of everything it depends on.
+A Qwen2 model of under a million parameters with its own tokenizer, saved as an ordinary Hugging
+Face directory and from then on treated like any other model. It is made once and cached under a
+hash of everything it depends on.
 
-The tokenizer is trained on what expert episodes print, then the network imitates the expert. It is
-deliberately narrow: on a CPU many small steps teach it more in a minute than a few wide ones.
+We train the tokenizer on the text of expert episodes, then the network on the expert's actions. The
+network is narrow: on a CPU it learns more in a minute from many small steps than from a few wide
+ones.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from proxmo.rollout.environments import make_env
 from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
 from proxmo.training.sft import SftConfig, fit
+from proxmo_envs import description_of, task_set
 
 Progress = Callable[..., None]
 
@@ -39,18 +41,17 @@ CHAT_TEMPLATE = (
 )
 # Enough for the admissible lists of an episode or two.
 REMEMBERED_ACTIONS = 200
-# A token that is a word: what precedes the letters or digits, if anything, and those.
+# A token that is a word: an optional mark, then letters or digits.
 _WORD = re.compile(r"([^A-Za-z0-9]?)([A-Za-z0-9]+)")
-# The code the cached model is a function of, besides the settings: modules, and packages whole, so
-# that a file added to one of them cannot be forgotten here.
+# The code that the cached model depends on besides the settings: modules and whole packages.
 SOURCES = (
     "proxmo.agents",
     "proxmo.training.batching",
     "proxmo.training.sft",
     "proxmo.training.tiny",
 )
-# What a world is made of besides the package of its environment class.
-WORLD_SOURCES = {"proxmo_envs.webshop": ("webshop_server",)}
+# Added to the vocabulary, so that each number in a name such as "mug 1" is one token.
+NUMBER_TOKENS = tuple(f" {digit}" for digit in range(1, 10))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +66,24 @@ class TinyConfig:
     vocabulary: int = 1536
     context: int = 4096
     games: int = 4000
-    # Share of the demonstrated steps at which something else is done than the expert would do.
+    # Share of the demonstrated steps at which a random action replaces the expert's.
     noise: float = 0.2
-    # Imitate what is done then as well, where it is possible: a demonstrator who errs.
+    # Whether to imitate random actions, too, if they are possible: a demonstrator who errs.
     imitate_slips: bool = False
     imitation: SftConfig = SftConfig(steps=700, lr=6e-3, muon_lr=0.03)
-    # Start tokens that are one word with different marks before it from kindred vectors.
+    # Whether tokens that are the same word after different marks start from similar vectors.
     kindred_words: bool = False
     seed: int = 0
 
 
-# Actions of the web shop are words of the task in brackets: " red" becomes "[red". A model that has
-# to find out which tokens are the same word needs twice the time to learn to copy them.
-# The demonstrator errs so that reinforcement finds choices to unlearn. After a faultless one, what
-# is left are ids copied wrongly: 40 iterations mended few (success 60.0 to 69.1 %).
-_CONFIGS = {"WebShop-v0": TinyConfig(games=3000, noise=0.4, imitate_slips=True, kindred_words=True)}
-
-
 def tiny_config(env_id: str) -> TinyConfig:
-    """The size of the embedded model, and the length of its warm start, in a world."""
-    return _CONFIGS.get(env_id.rpartition(":")[2], TinyConfig())
+    """Size and warm start of the embedded model for an environment, as its description says."""
+    return TinyConfig(**description_of(env_id).embedded.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One moment of an episode: what the agent saw, and the action to imitate."""
+    """A step of an episode: the agent's view, and the action to imitate."""
 
     view: View
     action: str
@@ -98,11 +92,11 @@ class Demonstration:
 def tiny_model_path(
     env: EnvConfig, prompt: PromptConfig, config: TinyConfig, progress: Progress
 ) -> Path:
-    """Returns the directory of the warm-started model, building it first when the cache has none.
+    """Returns the directory of the warm-started model; builds it if the cache has none.
 
     Args:
-        env: world whose expert is imitated.
-        prompt: prompt form the model is warm-started on.
+        env: environment whose expert to imitate.
+        prompt: form of the prompts.
         config: size and length.
         progress: called as progress(phase, done=..., total=..., text=...).
     """
@@ -121,7 +115,7 @@ def cache_directory() -> Path:
 
 def _fingerprint(env: EnvConfig, prompt: PromptConfig, config: TinyConfig) -> str:
     digest = hashlib.sha256(repr((env, prompt, asdict(config))).encode())
-    for name in (*SOURCES, *_world_sources(env.id)):
+    for name in (*SOURCES, *_env_sources(env.id)):
         path = Path(str(importlib.import_module(name).__file__))
         files = [path]
         if path.name == "__init__.py":
@@ -131,16 +125,13 @@ def _fingerprint(env: EnvConfig, prompt: PromptConfig, config: TinyConfig) -> st
     return digest.hexdigest()[:16]
 
 
-def _world_sources(env_id: str) -> tuple[str, ...]:
-    """The packages a world consists of: that of its environment class, and what that builds on."""
+def _env_sources(env_id: str) -> tuple[str, ...]:
+    """The packages an environment consists of: its class's, and those its description names."""
     import gymnasium
-
-    import proxmo_envs  # noqa: F401  registers the ids
 
     entry = gymnasium.spec(env_id.rpartition(":")[2]).entry_point
     module = entry.partition(":")[0] if isinstance(entry, str) else str(entry.__module__)
-    package = module.rpartition(".")[0] or module
-    return package, *WORLD_SOURCES.get(package, ())
+    return module.rpartition(".")[0] or module, *description_of(env_id).embedded.sources
 
 
 def build_tiny(
@@ -188,17 +179,13 @@ def record_demonstrations(
     rng: np.random.Generator,
     progress: Progress,
 ) -> list[Demonstration]:
-    """Plays games with the expert, now and then doing something else, to show recoveries too.
+    """Plays games with the expert and some random actions, to show recoveries too.
 
-    With probability `noise` a random action is executed instead: one that is possible now, or one
-    that was possible earlier or elsewhere. The latter shows what follows a mistake; a model that
-    has never seen "Nothing happens." repeats the mistake until the step limit.
+    With probability `noise` a random action replaces the expert's: a possible one, or one that was
+    possible earlier or elsewhere. The latter shows the response to a mistake; a model that has
+    never seen "Nothing happens." repeats the mistake until the step limit.
     """
-    import proxmo_envs
-
-    tasks = proxmo_envs.task_set(
-        env_config.id, env_config.split, env_config.data, **env_config.kwargs
-    )
+    tasks = task_set(env_config.id, env_config.split, env_config.data, **env_config.kwargs)
     chosen = tasks.sample(rng, config.games)
     env = make_env(env_config, expert_action=True)
     found: list[Demonstration] = []
@@ -245,16 +232,15 @@ def _filled(action: str, task: str, rng: np.random.Generator) -> str:
 def build_tokenizer(
     demonstrations: Sequence[Demonstration], prompt: PromptConfig, config: TinyConfig
 ) -> Any:
-    """Trains a byte-level BPE (any text encodes) on what the demonstrations print and say.
+    """Trains a byte-level BPE on the text of the demonstrations; it can encode any text.
 
-    It is a `Qwen2Tokenizer` with a vocabulary of its own: `AutoTokenizer` loads that class for
-    every Qwen2 model, whatever its files say, so any other class would split text differently once
-    saved.
+    It is a `Qwen2Tokenizer` with its own vocabulary: `AutoTokenizer` loads that class for every
+    Qwen2 model, whatever its files say, so another class would split text differently once saved.
     """
     from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, trainers
     from transformers import Qwen2Tokenizer
 
-    # Its annotations know neither merges as pairs nor a vocabulary without an unknown token.
+    # Its annotations allow neither merges as pairs nor a vocabulary without an unknown token.
     tokenizer_class: Any = Qwen2Tokenizer
 
     def wrap(vocabulary: dict[str, int], merges: list[tuple[str, str]]) -> Any:
@@ -269,7 +255,7 @@ def build_tokenizer(
         )
 
     blank = wrap({token: i for i, token in enumerate(SPECIAL_TOKENS)}, [])
-    # The builder needs a tokenizer to count with; any will do to render the texts to train on.
+    # The builder counts with a tokenizer; any will do to render the texts to train on.
     builder = PromptBuilder(replace(prompt, max_prompt_tokens=1_000_000), blank)
     raw = Tokenizer(models.BPE())
     raw.normalizer = blank.backend_tokenizer.normalizer
@@ -284,9 +270,9 @@ def build_tokenizer(
     raw.train_from_iterator(texts, trainer)
     trained = json.loads(raw.to_str())["model"]
     tokenizer = wrap(trained["vocab"], [tuple(pair) for pair in trained["merges"]])
-    # Qwen2 splits "mug 1" into three tokens; with the number in one piece what follows a name is
-    # found by looking one token back, which a small model learns much sooner than two.
-    tokenizer.add_tokens([AddedToken(f" {digit}", normalized=False) for digit in range(1, 10)])
+    # Qwen2 splits "mug 1" into three tokens. With the number in one piece, a small model has to
+    # look back one token to continue a name, which it learns much sooner than two.
+    tokenizer.add_tokens([AddedToken(one, normalized=False) for one in NUMBER_TOKENS])
     return tokenizer
 
 
@@ -315,14 +301,11 @@ def new_model(tokenizer: Any, config: TinyConfig) -> Any:
 
 
 def _make_words_kindred(model: Any, tokenizer: Any) -> None:
-    """Makes the vector of every word the sum of one for its letters and one for what precedes them.
-
-    The case of the letters does not count.
-    """
+    """Makes the vector of a word the sum of one for its letters (any case) and one for its mark."""
     import torch
 
     embeddings = model.get_input_embeddings().weight
-    # Larger than usual: the first steps of the optimiser would wash the kinship out.
+    # Larger than usual, so that the first optimiser steps do not wash the similarity out.
     larger = 10
     embeddings.data.mul_(larger)
     scale = larger * model.config.initializer_range / 2**0.5

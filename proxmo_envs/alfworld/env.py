@@ -2,31 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
-
-import gymnasium
 
 from proxmo_envs.alfworld import text
 from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.arguments import (
-    Kinds,
-    check_expert,
-    check_flag,
-    check_names,
-    check_snapshot,
-    reset_option,
-)
-from proxmo_envs.errors import InvalidActionError, InvalidOptionError, NoEpisodeError, unknown
+from proxmo_envs.arguments import Kinds, check_names, reset_option
+from proxmo_envs.errors import InvalidOptionError, unknown
 from proxmo_envs.task import TaskSet
-from proxmo_envs.text_space import TextSpace
+from proxmo_envs.text_env import Moment, TextEnv
 
 if TYPE_CHECKING:
     from proxmo_envs.alfworld.expert import SearchingExpert
@@ -35,27 +24,15 @@ GrammarChoice = Literal["auto", "move", "put"]
 _OPTIONS: Kinds = {"task_id": (str, "a string"), "game_file": ((str, os.PathLike), "a path")}
 
 
-@dataclass(slots=True)
-class _Moment:
-    """Where an episode stands: the world, and what was last said and done."""
-
+@dataclass(slots=True, kw_only=True)
+class _Moment(Moment):
     world: World
-    observation: str
-    command: str | None = None
     valid: bool = True
     won: bool = False
     condition_rate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A moment of an episode, for search and branching; it can be restored any number of times."""
-
-    moment: _Moment
-    expert: SearchingExpert | None
-
-
-class ALFWorldEnv(gymnasium.Env[str, str]):
+class ALFWorldEnv(TextEnv[_Moment]):
     """A household room in text: find things, treat them, put them where the task says.
 
     Description:
@@ -96,15 +73,13 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         releases before json_2.1.2). `render_mode`: None or "ansi".
         `reset(options={"task_id": ...})` plays a given task, `{"game_file": PATH}` a given file;
         without options the environment's own random generator draws a task of the split.
-        `gymnasium.make_vec("ALFWorld-v0", num_envs=N)` steps N games in one call (`TextVectorEnv`);
+        `gymnasium.make_vec("ALFWorld-v0", num_envs=N)` steps N games in one call;
         `vectorization_mode="async"` uses processes and needs
         `vector_kwargs={"shared_memory": False}`, as texts have no fixed size.
 
     Registered ids:
         ALFWorld-v0
     """
-
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(
         self,
@@ -119,23 +94,15 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
         Raises DataNotFoundError, GameFileError and InvalidOptionError.
         """
+        super().__init__(render_mode=render_mode, expert_action=expert_action)
         _check_grammar(grammar)
         _check_split(split)
-        check_flag("expert_action", expert_action)
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            modes = self.metadata["render_modes"]
-            raise InvalidOptionError(unknown("render_mode", render_mode, modes))
         self._source = open_source(data, difficulty)
         self._ids = self._source.ids(split)
         if not self._ids:
             raise InvalidOptionError(f"split {split!r} of {data!r} has no playable game")
         self.split = split
         self.grammar = grammar
-        self.render_mode = render_mode
-        self.observation_space = TextSpace()
-        self.action_space: TextSpace = TextSpace()
-        self._expert = _make_expert() if expert_action else None
-        self._moment: _Moment | None = None
 
     @classmethod
     def task_set(
@@ -168,21 +135,15 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
         word = GENERATED if isinstance(source, GeneratedGames) else None
         return TaskSet("ALFWorld-v0", split, source.ids(split), content_hash, facts, word)
 
-    def reset(
-        self, *, seed: int | None = None, options: Mapping[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Start an episode: the task in `options`, or one drawn from the split.
-
-        Raises InvalidOptionError, UnknownTaskError, DataNotFoundError and GameFileError.
-        """
-        super().reset(seed=seed)
+    def _start(self, options: object) -> _Moment:
         game = self._choose(options)
         world = World(Room(game, None if self.grammar == "auto" else self.grammar))
-        self._moment = moment = _Moment(world, world.welcome())
+        moment = _Moment(world=world, observation=world.welcome())
         _judge(moment)
-        if self._expert is not None:
-            self._expert.reset(moment.observation)
-        return moment.observation, self._info(moment)
+        if self._with_expert:
+            moment.expert = _make_expert()
+            moment.expert.reset(moment.observation)
+        return moment
 
     def _choose(self, options: object) -> Game:
         """Return the game that `options` name, or draw one."""
@@ -194,26 +155,15 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             return load_game_file(value, self._source)
         return self._source.game(value)
 
-    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Carry out one command; raises InvalidActionError for anything but a string."""
-        if not isinstance(action, str):
-            came = type(action).__name__
-            raise InvalidActionError(f"an action is a string such as 'look', got {came}")
-        moment = self._now()
+    def _act(self, moment: _Moment, action: str) -> tuple[float, bool]:
         was_won = moment.won
         said = moment.world.act(action)
-        moment.command = action
+        moment.action = action
         moment.valid = said is not None
         moment.observation = text.NOTHING_HAPPENS if said is None else said
         if not was_won:
             _judge(moment)
-        reward = float(moment.won and not was_won)
-        return moment.observation, reward, moment.won, False, self._info(moment)
-
-    def _now(self) -> _Moment:
-        if self._moment is None:
-            raise NoEpisodeError("the environment has no episode yet: call reset() first")
-        return self._moment
+        return float(moment.won and not was_won), moment.won
 
     def _info(self, moment: _Moment) -> dict[str, Any]:
         world = moment.world
@@ -231,21 +181,13 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
             "goal_condition_rate": moment.condition_rate,
             "grammar": world.room.grammar,
         }
-        if not moment.valid and moment.command is not None:
-            ours = text.translate(moment.command, world.room.grammar)
+        if not moment.valid and moment.action is not None:
+            ours = text.translate(moment.action, world.room.grammar)
             if ours is not None:
                 info["hint"] = f"this game's grammar is {world.room.grammar!r}: try {ours!r}"
-        if self._expert is not None:
-            info["expert_action"] = self._expert.act(moment.observation, admissible)
+        if moment.expert is not None:
+            info["expert_action"] = moment.expert.act(moment.observation, admissible)
         return info
-
-    def render(self) -> str | None:
-        """Return the last command and what the world answered (render mode "ansi")."""
-        if self.render_mode is None:
-            return None
-        moment = self._now()
-        command = "" if moment.command is None else f"> {moment.command}\n"
-        return f"{command}{moment.observation}\n"
 
     def plan(self) -> list[str]:
         """Return the shortest commands that win the present game from its start.
@@ -256,27 +198,6 @@ class ALFWorldEnv(gymnasium.Env[str, str]):
 
         room = self._now().world.room
         return plan(room.game, room.grammar)
-
-    def snapshot(self) -> Snapshot:
-        """Return the present moment of the episode.
-
-        The step count of a wrapper is not part of it: deep-copy the wrapped environment for that.
-        """
-        return copy.deepcopy(Snapshot(self._now(), self._expert))
-
-    def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
-        """Go back to a snapshot, also one of another environment; return observation and info.
-
-        Raises InvalidOptionError for what is no snapshot, and where this environment has an expert
-        and the other one had none.
-        """
-        snapshot = check_snapshot(snapshot, Snapshot)
-        check_expert(snapshot.expert, wanted=self._expert is not None)
-        if self._expert is not None:
-            self._expert = copy.deepcopy(snapshot.expert)
-        moment = copy.deepcopy(snapshot.moment)
-        self._moment = moment
-        return moment.observation, self._info(moment)
 
 
 def _judge(moment: _Moment) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 from collections import deque
@@ -11,25 +10,10 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
-
-from proxmo_envs.arguments import (
-    Kinds,
-    check_expert,
-    check_flag,
-    check_names,
-    check_snapshot,
-    reset_option,
-)
-from proxmo_envs.errors import (
-    InvalidActionError,
-    InvalidOptionError,
-    NoEpisodeError,
-    ShopFullError,
-    unknown,
-)
+from proxmo_envs.arguments import Kinds, check_flag, check_names, reset_option
+from proxmo_envs.errors import InvalidOptionError, ShopFullError, unknown
 from proxmo_envs.task import TaskSet
-from proxmo_envs.text_space import TextSpace
+from proxmo_envs.text_env import Moment, TextEnv
 from proxmo_envs.webshop.sources import Play, open_source
 from webshop_server.rules.actions import SEARCH_TEMPLATE
 from webshop_server.rules.text_forms import MODES, with_history
@@ -46,31 +30,20 @@ _SPLITS = {
 _OPTIONS: Kinds = {"task_id": (str, "a string"), "goal_index": (Integral, "a whole number")}
 
 
-@dataclass(slots=True)
-class _Moment:
-    """Where an episode stands: the shopper, what was last done, what was seen and done before."""
+@dataclass(slots=True, kw_only=True)
+class _Moment(Moment):
+    """The shopper, what happened last, and the earlier pages and actions to be shown."""
 
     play: Play
-    expert: ShopExpert | None
+    page: str
     pages: deque[str]
     actions: deque[str]
-    page: str
-    observation: str
-    action: str | None = None
     last: ActionResult = field(default_factory=ActionResult)
     # The last purchase: the original profile allows more than one.
     bought: ActionResult = field(default_factory=ActionResult)
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A moment of an episode, for search and branching; it can be restored any number of times."""
-
-    moment: _Moment
-    observation_mode: str
-
-
-class WebShopEnv(gymnasium.Env[str, str]):
+class WebShopEnv(TextEnv[_Moment]):
     """A web shop in text: find the product an instruction describes, choose its options, buy it.
 
     Description:
@@ -118,15 +91,16 @@ class WebShopEnv(gymnasium.Env[str, str]):
         `reset(options={"task_id": ...})` plays a given task, `{"goal_index": N}` the one with this
         number in the literature's order; without options the environment's own random generator
         draws a task of the split.
-        `gymnasium.make_vec("WebShop-v0", num_envs=N)` steps N shoppers in one call
-        (`TextVectorEnv`); `vectorization_mode="async"` uses processes and needs
+        `gymnasium.make_vec("WebShop-v0", num_envs=N)` steps N shoppers in one call;
+        `vectorization_mode="async"` uses processes and needs
         `vector_kwargs={"shared_memory": False}`, as texts have no fixed size.
 
     Registered ids:
         WebShop-v0
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}
+    action_example = "search[red shoes]"
+    snapshot_settings = ("observation_mode",)
 
     def __init__(
         self,
@@ -148,19 +122,15 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
         Raises DataNotFoundError, InvalidOptionError and, with `base_url`, ServerError.
         """
-        for name, value, known in (
-            ("observation_mode", observation_mode, MODES),
-            ("render_mode", render_mode, (None, *self.metadata["render_modes"])),
-        ):
-            if value not in known:
-                raise InvalidOptionError(unknown(name, value, filter(None, known)))
+        super().__init__(render_mode=render_mode, expert_action=expert_action)
+        if observation_mode not in MODES:
+            raise InvalidOptionError(unknown("observation_mode", observation_mode, MODES))
         if not all(isinstance(n, int) and n >= 0 for n in (num_prev_obs, num_prev_actions)):
             raise InvalidOptionError(
                 "num_prev_obs and num_prev_actions are whole numbers, 0 or more; got "
                 f"{num_prev_obs!r:.50} and {num_prev_actions!r:.50}"
             )
         check_flag("show_attributes", show_attributes)
-        check_flag("expert_action", expert_action)
         self._source = open_source(
             data,
             goals=goals,
@@ -178,13 +148,8 @@ class WebShopEnv(gymnasium.Env[str, str]):
             )
         self.split = split
         self.observation_mode = observation_mode
-        self.render_mode = render_mode
-        self.observation_space = TextSpace()
-        self.action_space: TextSpace = TextSpace()
         # A deque cannot be longer, and an episode never is.
         self._memory = min(num_prev_obs, sys.maxsize), min(num_prev_actions, sys.maxsize)
-        self._with_expert = expert_action
-        self._moment: _Moment | None = None
 
     @classmethod
     def task_set(
@@ -211,16 +176,22 @@ class WebShopEnv(gymnasium.Env[str, str]):
 
         Raises InvalidOptionError, UnknownTaskError and, with `base_url`, ServerError.
         """
-        super().reset(seed=seed)
-        play = self._start(self._choose(options))
+        started = super().reset(seed=seed, options=options)
+        self._source.release()
+        return started
+
+    def _start(self, options: object) -> _Moment:
+        play = self._begin(self._choose(options))
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
-        expert = _make_expert() if self._with_expert else None
-        self._moment = moment = _Moment(
-            play, expert, deque(maxlen=pages), deque(maxlen=taken), page, observation=page
+        return _Moment(
+            play=play,
+            expert=_make_expert() if self._with_expert else None,
+            page=page,
+            pages=deque(maxlen=pages),
+            actions=deque(maxlen=taken),
+            observation=page,
         )
-        self._source.release()
-        return page, self._info(moment)
 
     def _choose(self, options: object) -> str | int:
         """Return the id or the number of the task that `options` name, or draw an id."""
@@ -230,7 +201,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
         name, value = chosen
         return str(value) if name == "task_id" else int(value)
 
-    def _start(self, task: str | int) -> Play:
+    def _begin(self, task: str | int) -> Play:
         """Start an episode; where a server has no room for it, the present one makes some."""
         try:
             return self._source.start(task)
@@ -238,14 +209,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
             self.close()
             return self._source.start(task)
 
-    def step(self, action: Any) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Carry out one action; raises InvalidActionError for anything but a string."""
-        if not isinstance(action, str):
-            came = type(action).__name__
-            raise InvalidActionError(
-                f"an action is a string such as 'search[red shoes]', got {came}"
-            )
-        moment = self._now()
+    def _act(self, moment: _Moment, action: str) -> tuple[float, bool]:
         moment.pages.append(moment.page)
         moment.actions.append(action)
         moment.action = action
@@ -254,12 +218,7 @@ class WebShopEnv(gymnasium.Env[str, str]):
             moment.bought = outcome
         moment.page = moment.play.observe(self.observation_mode)
         moment.observation = with_history(moment.page, moment.pages, moment.actions)
-        return moment.observation, outcome.reward, outcome.done, False, self._info(moment)
-
-    def _now(self) -> _Moment:
-        if self._moment is None:
-            raise NoEpisodeError("the environment has no episode yet: call reset() first")
-        return self._moment
+        return outcome.reward, outcome.done
 
     def _info(self, moment: _Moment) -> dict[str, Any]:
         play = moment.play
@@ -286,45 +245,10 @@ class WebShopEnv(gymnasium.Env[str, str]):
             info["expert_action"] = moment.expert.act(play.observe("text"), info)
         return info
 
-    def render(self) -> str | None:
-        """Return the last action and the page it led to (render mode "ansi")."""
-        if self.render_mode is None:
-            return None
-        moment = self._now()
-        action = "" if moment.action is None else f"> {moment.action}\n"
-        return f"{action}{moment.observation}\n"
-
     def close(self) -> None:
         """End the episode; a server closes its session."""
         self._moment = None
         self._source.release()
-
-    def snapshot(self) -> Snapshot:
-        """Return the present moment of the episode.
-
-        The step count of a wrapper is not part of it: deep-copy the wrapped environment for that.
-        """
-        return Snapshot(copy.deepcopy(self._now()), self.observation_mode)
-
-    def restore(self, snapshot: Snapshot) -> tuple[str, dict[str, Any]]:
-        """Go back to a snapshot, also one of another environment; return observation and info.
-
-        Raises InvalidOptionError for what is no snapshot, and where the other environment has
-        another observation mode or, unlike this one, no expert.
-        """
-        snapshot = check_snapshot(snapshot, Snapshot)
-        check_expert(snapshot.moment.expert, wanted=self._with_expert)
-        theirs, ours = snapshot.observation_mode, self.observation_mode
-        if theirs != ours:
-            raise InvalidOptionError(
-                f"the snapshot is of an environment with observation_mode={theirs!r}, this one has "
-                f"{ours!r}"
-            )
-        moment = copy.deepcopy(snapshot.moment)
-        if not self._with_expert:
-            moment.expert = None
-        self._moment = moment
-        return moment.observation, self._info(moment)
 
 
 def _make_expert() -> ShopExpert:

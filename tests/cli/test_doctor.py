@@ -21,7 +21,7 @@ def test_a_working_installation_is_exit_code_0(proxmo):
     found = findings(done.out)
     assert all(finding["ok"] for finding in found.values()), found
     assert done.code == 0
-    assert {"python", "torch", "transformers", "faiss", "ALFWorld-v0"} <= found.keys()
+    assert {"python", "torch", "transformers", "faiss", "ALFWorld-v0", "WebShop-v0"} <= found.keys()
     assert "threads" in found["torch"]["text"]
 
 
@@ -43,4 +43,4 @@ def test_missing_games_are_a_problem_that_names_the_place(proxmo):
 def test_games_of_a_validation_split_alone_are_no_problem(proxmo):
     write_packed(Path("games.packed"), {"valid_unseen": [(kitchen(task_id="valid_unseen/a"), "")]})
     found = findings(proxmo("doctor", "--data", "games.packed", "--json").out)
-    assert found["data games.packed"]["text"].startswith("1 tasks in split valid_unseen, started")
+    assert found["data games.packed"]["text"].startswith("1 tasks in split valid_unseen;")

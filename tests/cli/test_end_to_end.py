@@ -15,7 +15,7 @@ import pytest
 
 from proxmo.config import Config
 from proxmo.config_loading import resolve
-from proxmo.reporting.sinks import read_rows
+from proxmo.training.metrics_file import read_rows
 from tests.proxmo.reporting.test_metrics_page import is_listed, listed_names
 
 pytestmark = pytest.mark.slow

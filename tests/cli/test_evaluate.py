@@ -195,5 +195,5 @@ def test_the_shop_is_measured_on_its_test_goals_by_default(proxmo):
 def test_the_help_says_what_is_played_where_no_checkpoint_does(proxmo):
     said = " ".join(proxmo("eval", "-h").out.split())
     assert "else ALFWorld-v0]" in said
-    assert "else valid_unseen, WebShop test]" in said
+    assert "else the environment's for evaluation]" in said
     assert "[a checkpoint: as in training, else all of the split]" in said

@@ -76,3 +76,18 @@ def test_a_method_of_ones_own_is_found_in_the_working_directory(run, tmp_path):
     assert json.loads(told)["by_method"] == {name: 1.0}
     options = ("--method", name, "--set", "credit.options.bonus=2.0")
     assert name in call("train", *options, "--dry-run")
+
+
+def test_a_step_is_shown_with_titles_on_one_line_and_places_in_words(proxmo, run):
+    lines = proxmo("explain", run, "--episode", "2", "--step", "1").out.splitlines()
+    assert "Baseline from 3 states, 3 shown" in lines
+    assert "By method, default options" in lines
+    assert any("episode 0, step 0" in line for line in lines)
+    assert "Steps furthest from their baseline" in proxmo("explain", run).out.splitlines()
+
+
+def test_states_without_weight_are_left_out_of_the_table_but_not_of_the_data(proxmo, tmp_path):
+    cold = record(tmp_path / "run", with_credit("proxmo", tau=0.01))
+    place = ("--episode", "2", "--step", "1")
+    assert "Baseline from 3 states, 1 shown" in proxmo("explain", cold, *place).out
+    assert len(json.loads(proxmo("explain", cold, *place, "--json").out)["neighbours"]) == 3

@@ -6,7 +6,7 @@ import pytest
 
 from proxmo import credit
 from proxmo.config_loading import preset_names, resolve
-from proxmo.training.request import credit_options
+from proxmo.credit import credit_options
 
 RECIPES = [f"{w}-qwen2.5-{s}" for w in ("alfworld", "webshop") for s in ("1.5b", "7b")]
 METHODS = ("proxmo", "grpo", "gigpo", "proxmo-no-modulation", "proxmo-no-aggregation")
@@ -45,7 +45,7 @@ def test_one_flag_makes_it_another_method_and_changes_nothing_else(name: str, me
     assert other.credit.method == method in credit.method_names()
     assert other.credit.options == (recipe.credit.options if method == "proxmo" else {})
     assert replace(other, credit=recipe.credit, seed=0) == recipe
-    assert credit_options(other)["gamma"] == 0.95
+    assert credit_options(other.credit)["gamma"] == 0.95
 
 
 def test_the_options_of_the_recipes_are_the_defaults_the_ablations_have():

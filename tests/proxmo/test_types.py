@@ -32,6 +32,8 @@ def test_a_batch_has_one_row_per_step_in_the_order_of_the_episodes():
     assert batch.index.tolist() == [0, 1, 0, 0, 1, 2]
     assert batch.reward.tolist() == [0.0, 1.0, 0.0, 0.25, 0.0, 0.0]
     assert batch.success.tolist() == [True, True, False, False, False, False]
+    assert batch.truncated.tolist() == [False] * 3 + [True] * 3
+    assert batch.actions == ["up"] * 6
     assert batch.states == ["seen 0", "seen 1", "seen 0", "seen 0", "seen 1", "seen 2"]
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import proxmo_envs
 from proxmo_envs import InvalidOptionError, TaskSet
+from proxmo_envs.task import SEED_SPLITS
 
 
 def python(code: str, repository: Path) -> str:
@@ -138,7 +139,7 @@ def test_tasks_that_are_no_task_set_of_texts_are_one_clear_error(given: object) 
         del gymnasium.registry["Odd-v0"]
 
 
-def test_an_environment_of_a_user_lists_its_tasks_by_a_class_method() -> None:
+def test_an_environment_lists_its_tasks_by_a_class_method_or_its_tasks_are_seeds() -> None:
     class Room(gymnasium.Env):  # type: ignore[type-arg]
         @classmethod
         def task_set(cls, split: str, data: str | None, size: int) -> TaskSet:
@@ -149,7 +150,9 @@ def test_an_environment_of_a_user_lists_its_tasks_by_a_class_method() -> None:
     try:
         assert proxmo_envs.task_set("Room-v0").ids == ("room-0", "room-1")
         assert len(proxmo_envs.task_set("Room-v0", size=3)) == 3
-        with pytest.raises(InvalidOptionError, match="class method `task_set"):
-            proxmo_envs.task_set("Bare-v0")
+        with pytest.raises(InvalidOptionError, match="did you mean valid_seen"):
+            proxmo_envs.task_set("Bare-v0", "valid_see")
+        splits = [set(proxmo_envs.task_set("Bare-v0", split).ids) for split in SEED_SPLITS]
+        assert "seed-0017" in splits[0] and len(set.union(*splits)) == 5_000
     finally:
         del gymnasium.registry["Room-v0"], gymnasium.registry["Bare-v0"]

@@ -190,6 +190,7 @@ def _assign(name: str, steps: _Steps, gamma: float) -> Floats:
         reward=steps.reward,
         success=steps.success,
         state=steps.state,
+        action=steps.action,
         gamma=gamma,
         **options,
     )

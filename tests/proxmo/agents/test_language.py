@@ -1,4 +1,4 @@
-"""The agent that is trained: what it asks the policy, and what it makes of the replies."""
+"""The agent that is trained: what it asks the policy, and what it makes of the responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def agent(policy: ScriptedPolicy, budget: int = 200) -> LanguageAgent:
     return LanguageAgent(policy, builder, style="terse", temperature=0.7, max_new_tokens=6)
 
 
-def test_a_reply_becomes_a_decision_with_all_it_was_made_of():
+def test_a_response_becomes_a_decision_with_all_it_was_made_of():
     policy = ScriptedPolicy(["up", "sideways", ("up", "length")])
     decisions = agent(policy).act([situation()] * 3, seed=(1, 2))
     assert [d.action for d in decisions] == ["up", "sideways", None]
@@ -41,7 +41,7 @@ def test_the_policy_is_asked_once_with_the_agents_settings():
     assert (asked["temperature"], asked["max_new_tokens"], asked["seed"]) == (0.7, 6, (4, 5))
 
 
-def test_a_prompt_over_the_budget_is_not_asked_and_its_neighbours_get_their_own_replies():
+def test_a_prompt_over_the_budget_is_not_asked_and_its_neighbours_get_their_own_responses():
     policy = ScriptedPolicy(["down", "up"])
     long = situation(admissible=tuple(f"go {i}" for i in range(100)))
     decisions = agent(policy).act([situation(), long, situation()], seed=(0,))

@@ -11,7 +11,7 @@ from proxmo.agents.language import LanguageAgent
 from proxmo.agents.reflexion import KEPT_NOTES, ReflexionAgent
 from proxmo.config import EnvConfig, PromptConfig
 from proxmo.errors import UnknownNameError, UsageError
-from proxmo.policies.base import Reply
+from proxmo.policies.base import Response
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome
@@ -22,19 +22,19 @@ REFLECTION = "did not reach the goal"
 
 
 class Chat:
-    """Replies by a function of the message; an error is a reply that starts with "!"."""
+    """Responses by a function of the message; an error is a response that starts with "!"."""
 
     def __init__(self, answer: Callable[[str], str]) -> None:
         self.answer = answer
         self.messages: list[str] = []
 
-    def reply(
+    def respond(
         self, messages: Sequence[str], *, temperature: float, max_new_tokens: int, seed: object
-    ) -> list[Reply]:
+    ) -> list[Response]:
         self.messages += messages
         said = [self.answer(one) for one in messages]
         return [
-            Reply(
+            Response(
                 (),
                 (),
                 "" if one[:1] == "!" else one,
@@ -146,7 +146,7 @@ def test_tokens_of_all_tries_and_of_the_notes_between_them_are_counted():
     )
     (episode,) = Collector(EnvPool(EnvConfig(id=COUNTER)), agent).play(["train-2"], seed=(0,))
     read = sum(len(prompt) for asked in policy.asked for prompt in asked["prompts"])
-    # Five lost steps, the note, the winning step; each reply has two tokens.
+    # Five lost steps, the note, the winning step; each response has two tokens.
     assert (episode.prompt_tokens, episode.response_tokens) == (read, 7 * 2)
     assert len(episode.steps) == 1
 

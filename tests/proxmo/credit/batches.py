@@ -17,6 +17,7 @@ def single_steps(returns: list[float], *, group: list[int] | None = None, **othe
         "reward": np.array(returns, dtype=float),
         "success": np.array(returns) > 0,
         "state": ["the same place"] * size,
+        "action": ["look"] * size,
     }
     return batch | others
 
@@ -26,7 +27,7 @@ def random_batch(
 ) -> dict:
     """Episodes of random length in random order, with few distinct states."""
     columns: dict[str, list] = {name: [] for name in ("group", "episode", "step", "reward")}
-    success, state = [], []
+    success, state, action = [], [], []
     for group in range(groups):
         for episode in range(episodes):
             length = int(rng.integers(1, steps + 1))
@@ -39,7 +40,8 @@ def random_batch(
                 columns["reward"].append(float(won and step == length - 1) - invalid)
                 success.append(won)
                 state.append(f"you are at shelf {rng.integers(states)} and see a mug")
-    batch = columns | {"success": success, "state": state}
+                action.append(f"go to shelf {rng.integers(3)}")
+    batch = columns | {"success": success, "state": state, "action": action}
     return reorder(batch, rng.permutation(len(state)))
 
 

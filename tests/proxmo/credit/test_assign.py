@@ -1,7 +1,9 @@
 """The front door of credit assignment."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -247,7 +249,7 @@ def test_episode_ids_need_to_be_unique_only_inside_their_group():
     batch = random_batch(np.random.default_rng(0))
     short = batch | {"episode": [number for _, number in batch["episode"]]}
     one, two = (credit.assign("proxmo", **rows) for rows in (batch, short))
-    np.testing.assert_array_equal(one.advantage, two.advantage)
+    np.testing.assert_allclose(one.advantage, two.advantage, atol=1e-12)
 
 
 def test_the_success_flag_may_sit_on_one_row_of_the_episode():
@@ -303,3 +305,12 @@ def test_importing_credit_loads_neither_torch_nor_faiss():
         "sys.exit(bool({'torch', 'faiss', 'transformers'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_credit_knows_nothing_of_the_rest_of_the_package():
+    modules = set()
+    for path in Path(credit.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("proxmo"):
+                modules.add(node.module)
+    assert {one for one in modules if not one.startswith("proxmo.credit.")} == {"proxmo.errors"}

@@ -118,7 +118,7 @@ def test_gae_says_what_it_misses():
         advantage("gae", [0.0, 1.0])
     with pytest.raises(DataError, match="value has 1 entries; expected 2"):
         advantage("gae", [0.0, 1.0], value=[0.0])
-    with pytest.raises(ConfigError, match="lam is 2"):
+    with pytest.raises(ConfigError, match="lam .* is 2.0; expected less than or equal to 1"):
         advantage("gae", [0.0, 1.0], value=[0.0, 0.0], lam=2.0)
 
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from proxmo import credit
-from proxmo.errors import ConfigError
 from tests.proxmo.credit.batches import random_batch, single_steps
 
 
@@ -27,7 +26,7 @@ def test_the_neighbours_add_up_to_the_baseline_that_was_used(exclude, top_k):
 
 def test_an_explanation_tells_the_texts_and_the_outcome():
     batch = single_steps([1.0, 0.0, 0.0], state=["shelf 1", "shelf 1", "fridge 1"])
-    told = credit.assign("proxmo", **batch).explain(1, methods=["grpo", "gigpo"])
+    told = credit.assign("proxmo", **batch).explain(1)
     first, second = told.neighbours
     assert (told.text, told.success, told.success_rate, told.group_size) == (
         "shelf 1",
@@ -39,9 +38,6 @@ def test_an_explanation_tells_the_texts_and_the_outcome():
     assert (second.text, second.similarity) == ("fridge 1", 0.0)
     # f(failure, 1/3) = -tanh((1/3)^4 / 2) / (2 tanh(1/2)) = -0.006679.
     assert told.modulation == pytest.approx(1 - 0.0006679, abs=1e-6)
-    # GRPO: (0 - 1/3) / sqrt(1/3).
-    assert told.by_method["grpo"] == pytest.approx(-np.sqrt(1 / 3), abs=1e-5)
-    assert told.by_method["gigpo"] == credit.assign("gigpo", **batch).advantage[1]
     assert json.loads(json.dumps(asdict(told)))["row"] == 1
 
 
@@ -67,11 +63,6 @@ def test_methods_without_a_step_baseline_have_no_neighbours():
     told = credit.assign("grpo", **single_steps([1.0, 0.0], state=None)).explain(0)
     assert told.neighbours == () and told.baseline is None and told.text is None
     assert told.modulation is None
-
-
-def test_a_method_that_needs_more_than_the_batch_cannot_be_compared_with():
-    with pytest.raises(ConfigError, match="gae needs the option 'value'"):
-        credit.assign("grpo", **single_steps([1.0, 0.0])).explain(0, methods=["gae"])
 
 
 def test_rows_are_those_of_the_caller():

@@ -78,13 +78,13 @@ def test_a_matcher_of_texts_refuses_embeddings_and_says_what_to_do():
 
 def test_quick_bounds_do_not_change_which_texts_are_alike(monkeypatch):
     texts = ["on the shelf 1 you see a mug", "on the shelf 2 you see a mug", "drawer 1 is closed"]
-    with_bounds = matching._lead_by_text(texts, 0.9)
+    with_bounds = matching.lead_by_text(texts, 0.9)
     monkeypatch.setattr(
         matching,
         "_alike",
         lambda one, two, least: matching.SequenceMatcher(None, one, two).ratio() >= least,
     )
-    np.testing.assert_array_equal(with_bounds, matching._lead_by_text(texts, 0.9))
+    np.testing.assert_array_equal(with_bounds, matching.lead_by_text(texts, 0.9))
     assert with_bounds.tolist() == [0, 0, 2]
 
 

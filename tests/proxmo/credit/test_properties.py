@@ -1,16 +1,37 @@
 """What holds for every batch, whatever is in it."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proxmo import credit
-from tests.proxmo.credit.batches import reorder
+from tests.proxmo.credit.batches import reorder, single_steps
 
-METHODS = [name for name in credit.method_names() if name not in ("gae", "ppo")]
+# Options that have a number for each row.
+PER_ROW = {"gae": ("value",), "ppo": ("value",)}
+# Every method with its defaults, and the options that go through states one by one or pick some.
+CASES = [
+    *((name, {}) for name in credit.method_names()),
+    ("gae", {"whiten": False}),
+    ("gigpo", {"similarity": 0.6}),
+    ("gigpo", {"similarity": 0.6, "matcher": "tfidf"}),
+    ("gigpo", {"similarity": 0.6, "matcher": "hash", "history": 0.5}),
+    ("proxmo", {"scope": "batch"}),
+    ("proxmo", {"top_k": 2}),
+    ("proxmo", {"top_k": 1, "exclude": "self", "scope": "batch"}),
+    ("proxmo", {"exclude": "episode"}),
+    ("proxmo", {"history": 0.7, "exclude": "self"}),
+    ("proxmo", {"embedding": "hash"}),
+    ("proxmo-td", {"top_k": 2, "history": 0.5, "scope": "batch"}),
+]
 # Methods whose advantages of a task do not depend on the other tasks of the batch.
-PER_GROUP = ["grpo", "dr_grpo", "rloo", "dapo", "step", "gigpo", "proxmo"]
+PER_GROUP = [
+    *("grpo", "dr_grpo", "rloo", "dapo", "step", "gigpo", "proxmo"),
+    *("proxmo-td", "proxmo-td-ridge", "proxmo-td-smooth"),
+]
 
 rewards = st.one_of(
     st.sampled_from([0.0, 1.0, -0.1, 10.0, 0.1 + 0.2, 0.3]),
@@ -28,8 +49,9 @@ def batches(draw, reward=rewards, state=states, max_groups=3):
         for episode in range(draw(st.integers(1, 4))):
             won = draw(st.booleans())
             for step in range(draw(st.integers(1, 4))):
-                rows.append((group, episode, step, draw(reward), won, draw(state)))
-    names = ("group", "episode", "step", "reward", "success", "state")
+                act = draw(st.sampled_from(["look", "go to shelf 1", "go to shelf 2", ""]))
+                rows.append((group, episode, step, draw(reward), won, draw(state), act))
+    names = ("group", "episode", "step", "reward", "success", "state", "action")
     batch = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     return batch | {"reward": np.array(batch["reward"])}
 
@@ -37,18 +59,48 @@ def batches(draw, reward=rewards, state=states, max_groups=3):
 quick = settings(max_examples=25, deadline=None)
 
 
-@pytest.mark.parametrize("method", METHODS)
+# Names of groups and episodes that sort in another way than their numbers, or not at all.
+NAMES = {
+    "numbers": lambda group, episode: (group, episode),
+    "numbers far apart": lambda group, episode: (-7 * group, 2**40 - episode),
+    "texts": lambda group, episode: (f"task {9 - group}", "dcba"[episode]),
+    "of all types": lambda group, episode: ([None, "b", 3.5][group], (episode, "e")),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
 @quick
 @given(batch=batches(), data=st.data())
-def test_credit_is_finite_and_the_order_of_rows_does_not_matter(method, batch, data):
-    out = credit.assign(method, **batch)
+def test_credit_is_finite_whatever_the_order_of_rows_and_the_kind_of_ids(case, batch, data):
+    method, options = case
+    size = len(batch["step"])
+    columns = {name: np.linspace(0.0, 1.0, size) ** 2 for name in PER_ROW.get(method, ())}
+    out = credit.assign(method, **batch, **columns, **options)
     for column in (out.advantage, out.episode_advantage, out.step_advantage, out.step_return):
         assert np.isfinite(column).all()
     assert all(np.isfinite(value) for value in out.diagnostics.values())
-    order = data.draw(st.permutations(range(len(batch["step"]))))
-    moved = credit.assign(method, **reorder(batch, order))
+    order = np.array(data.draw(st.permutations(range(size))))
+    rename = NAMES[data.draw(st.sampled_from(sorted(NAMES)))]
+    names = list(map(rename, batch["group"], batch["episode"]))
+    renamed = batch | {"group": [one for one, _ in names], "episode": [one for _, one in names]}
+    moved = credit.assign(
+        method,
+        **reorder(renamed, order),
+        **{name: column[order] for name, column in columns.items()},
+        **options,
+    )
     scale = 1.0 + np.abs(batch["reward"]).sum()
     np.testing.assert_allclose(moved.advantage, out.advantage[order], atol=1e-5 * scale)
+
+
+def test_groups_of_similar_states_do_not_depend_on_the_order_of_rows_with_names_for_ids():
+    # Greedy in the order of the rows, the second text would join the first or the third.
+    state = ["aaaaaaaaaa", "aaaaaaaaab", "aaaaaaaabb", "aaaaaaaaaa"]
+    batch = single_steps([1.0, 0.0, 0.0, 0.0], state=state, episode=list("abcd"))
+    expected = credit.assign("gigpo", **batch, similarity=0.85).step_advantage
+    for order in itertools.permutations(range(4)):
+        found = credit.assign("gigpo", **reorder(batch, order), similarity=0.85).step_advantage
+        np.testing.assert_allclose(found, expected[list(order)], atol=1e-12)
 
 
 @pytest.mark.parametrize("method", PER_GROUP)
@@ -68,20 +120,6 @@ def test_another_task_and_other_names_change_nothing(method, batch, stranger):
     }
     found = credit.assign(method, **renamed).advantage
     np.testing.assert_allclose(found, expected, atol=1e-9 * scale)
-
-
-@quick
-@given(batch=batches(), data=st.data())
-def test_estimates_of_the_value_are_finite_and_the_order_of_rows_does_not_matter(batch, data):
-    value = np.array(
-        data.draw(st.lists(rewards, min_size=len(batch["step"]), max_size=len(batch["step"])))
-    )
-    out = credit.assign("gae", **batch, value=value, whiten=False)
-    order = data.draw(st.permutations(range(len(value))))
-    moved = credit.assign("gae", **reorder(batch, order), value=value[order], whiten=False)
-    scale = 1.0 + np.abs(batch["reward"]).sum() + np.abs(value).sum()
-    np.testing.assert_allclose(moved.advantage, out.advantage[order], atol=1e-9 * scale)
-    assert np.isfinite(credit.assign("ppo", **batch, value=value).advantage).all()
 
 
 @quick

@@ -159,39 +159,6 @@ def test_the_whole_advantage_adds_omega_times_the_step_part():
     np.testing.assert_allclose(out.advantage, out.episode_advantage + 0.5 * out.step_advantage)
 
 
-def dense_step_part(batch, vectors, *, tau, scope, exclude):
-    """G_t - B_t row by row over a whole matrix of similarities."""
-    returns = credit.assign("grpo", **batch).step_return
-    size = len(returns)
-    result = np.zeros(size)
-    for row in range(size):
-        ok = np.array([scope == "batch" or one == batch["group"][row] for one in batch["group"]])
-        if exclude == "self":
-            ok[row] = False
-        if exclude == "episode":
-            ok &= np.array([one != batch["episode"][row] for one in batch["episode"]])
-        if ok.any():
-            similar = vectors[ok] @ vectors[row]
-            weight = np.exp((similar - similar.max()) / tau)
-            result[row] = returns[row] - weight @ returns[ok] / weight.sum()
-    return result
-
-
-@pytest.mark.parametrize("exclude", ["none", "self", "episode"])
-@pytest.mark.parametrize("scope", ["group", "batch"])
-@pytest.mark.parametrize("tau", [0.02, 0.1, 1.0])
-def test_collapsing_states_and_searching_equals_the_dense_computation(scope, exclude, tau):
-    rng = np.random.default_rng(5)
-    batch = random_batch(rng, groups=3, episodes=5, steps=8)
-    places = rng.normal(size=(6, 4))
-    places /= np.linalg.norm(places, axis=1, keepdims=True)
-    vectors = places[rng.integers(6, size=len(batch["step"]))]
-    options = {"scope": scope, "exclude": exclude, "tau": tau}
-    out = credit.assign("proxmo", **batch | {"state": vectors}, **options)
-    expected = dense_step_part(batch, vectors, **options)
-    np.testing.assert_allclose(out.step_advantage, expected, atol=3e-5)
-
-
 def test_the_batch_scope_compares_across_tasks():
     batch = single_steps([1.0, 0.0], group=[0, 1], state=["a", "a"])
     assert (credit.assign("proxmo", **batch).step_advantage == 0).all()

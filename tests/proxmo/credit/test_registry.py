@@ -37,7 +37,7 @@ def test_a_method_of_ones_own_is_used_by_name_or_by_reference(by, registered):
 
 
 def test_options_of_ones_own_method_are_checked():
-    with pytest.raises(ConfigError, match="bonus .* is 'much'; expected float"):
+    with pytest.raises(ConfigError, match="bonus .* is 'much'; expected a valid number"):
         credit.assign(f"{__name__}:last_step_only", **BATCH, bonus="much")
     assert credit.method_options(f"{__name__}:last_step_only") == {"bonus": 1.0}
 
@@ -92,7 +92,7 @@ def test_a_reference_that_leads_nowhere_says_where_it_stopped():
 def test_every_method_of_the_comparison_is_there():
     expected = (
         "dapo dr_grpo gae gigpo grpo ppo proxmo proxmo-no-aggregation proxmo-no-modulation "
-        "proxmo-released reinforce++ rloo step"
+        "proxmo-released proxmo-td proxmo-td-ridge proxmo-td-smooth reinforce++ rloo step"
     )
     assert credit.method_names() == expected.split()
 

@@ -63,3 +63,12 @@ def test_the_places_of_the_page_are_told_apart_by_the_paper_only():
     ours, released = tfidf(places), fitted_to_batch(places)(places)
     np.testing.assert_allclose(ours[0] @ ours[1], 0.559, atol=5e-4)
     np.testing.assert_allclose(released[0] @ released[1], 1.0, atol=1e-6)
+
+
+def test_an_observation_without_a_longer_word_is_not_similar_to_itself():
+    # Its vector is zero: its own return weighs e^0 = 1 like all others, and not e^(1/tau).
+    batch = single_steps([1.0, 0.0, 0.0, 0.0], state=["a", "b 1", "a mug", "a mug"])
+    found = credit.assign("proxmo-released", **batch).step_advantage
+    np.testing.assert_allclose(found[:2], [0.75, -0.25])
+    ours = credit.assign("proxmo", **batch).step_advantage
+    assert abs(ours[0]) < 0.5

@@ -12,13 +12,13 @@ from proxmo.agents.reflexion import ReflexionAgent
 from proxmo.config import EnvConfig
 from proxmo.errors import UnknownNameError, UsageError
 from proxmo.evaluation import evaluate, make_panel
-from proxmo.evaluation.baselines import Asking, asked_checkpoint, model_player
+from proxmo.evaluation.baselines import AgentSettings, checkpoint_with_agent, model_player
 from proxmo.training.checkpoint import save_checkpoint
 from proxmo.training.run_directory import RunDirectory
 from tests.fakes import COUNTER, counter_config, save_tiny_model, tiny_model, tiny_tokenizer
 
 # Its tokenizer knows few letters: what a prompt for it says comes out as <unk>, one per letter.
-QUICK = Asking(style="terse", max_new_tokens=4)
+QUICK = AgentSettings(style="terse", max_new_tokens=4)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,10 @@ def test_a_model_plays_a_panel_and_its_settings_say_how_it_was_asked(model: str,
 
 
 def test_prompts_have_the_budget_the_agent_needs_where_the_context_allows(model: str):
-    def budget(**asking: object) -> int:
-        player = model_player(model, "tests.fakes:WebShop-v0", Asking(**asking), device="cpu")
+    def budget(**settings: object) -> int:
+        player = model_player(
+            model, "tests.fakes:WebShop-v0", AgentSettings(**settings), device="cpu"
+        )
         return int(player.settings["prompt_tokens"])
 
     assert budget(max_new_tokens=12) == 500
@@ -51,12 +53,12 @@ def test_prompts_have_the_budget_the_agent_needs_where_the_context_allows(model:
 def test_every_agent_plays_on_a_local_model(model: str):
     panel = make_panel(EnvConfig(id=COUNTER), ["train"], episodes=2)
     for agent, kind in (("react", LanguageAgent), ("reflexion", ReflexionAgent)):
-        asking = Asking(agent=agent, max_new_tokens=4, tries=2)
-        player = model_player(model, COUNTER, asking, device="cpu")
+        settings = AgentSettings(agent=agent, max_new_tokens=4, tries=2)
+        player = model_player(model, COUNTER, settings, device="cpu")
         assert isinstance(player.agent, kind) and player.method == agent
         assert evaluate(player, panel).planned == 2
     with pytest.raises(UnknownNameError):
-        model_player(model, COUNTER, Asking(agent="plan"), device="cpu")
+        model_player(model, COUNTER, AgentSettings(agent="plan"), device="cpu")
 
 
 def test_a_checkpoint_asked_by_another_agent_keeps_what_is_not_changed(tmp_path: Path):
@@ -69,12 +71,12 @@ def test_a_checkpoint_asked_by_another_agent_keeps_what_is_not_changed(tmp_path:
         settings=RunDirectory(tmp_path / "new", config, resume=False).settings(),
         state=None,
     )
-    player, found = asked_checkpoint(path, {"agent": "react"}, device="cpu")
+    player, found = checkpoint_with_agent(path, {"agent": "react"}, device="cpu")
     assert found == config
     # "react" alone is the untrained model, which `proxmo table` keeps apart.
     assert (player.model, player.method) == ("some/model", "grpo (react)")
     assert player.settings["trained_by"] == "grpo"
     assert player.settings["max_new_tokens"] == config.sampling.max_new_tokens
     assert player.settings["temperature"] == config.eval.temperature
-    greedy, _ = asked_checkpoint(path, {"agent": "direct", "temperature": 0.0}, device="cpu")
+    greedy, _ = checkpoint_with_agent(path, {"agent": "direct", "temperature": 0.0}, device="cpu")
     assert (greedy.settings["temperature"], greedy.settings["style"]) == (0.0, "terse")

@@ -9,7 +9,7 @@ import pytest
 
 from proxmo.config import EnvConfig
 from proxmo.evaluation import Panel, evaluate_policy, make_panel, open_panel
-from proxmo.evaluation.panels import BUILT_IN
+from proxmo.evaluation.panels import named_panels
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "evaluation.md").read_text()
 SHOPS = [
@@ -31,7 +31,9 @@ def shop_panel(catalogue: str, rules: str, shared: Path) -> Panel:
 
 def test_the_official_panels_have_the_hashes_of_the_page():
     named = dict(re.findall(r"^\| `(alfworld-[\w-]+)` \|.*`(\w{12})` \|$", PAGE, re.MULTILINE))
-    assert named == {name: known.hash[:12] for name, known in BUILT_IN.items() if known.hash}
+    assert named == {
+        name: known.hash[:12] for name, (_, known) in named_panels().items() if known.hash
+    }
 
 
 @pytest.mark.parametrize(("catalogue", "rules"), SHOPS)

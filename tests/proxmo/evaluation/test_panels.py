@@ -14,7 +14,7 @@ import pytest
 import proxmo_envs
 from proxmo.config import EnvConfig
 from proxmo.errors import DataError, UnknownNameError, UsageError
-from proxmo.evaluation.panels import BUILT_IN, Panel, make_panel, open_panel, write_panel
+from proxmo.evaluation.panels import Panel, make_panel, named_panels, open_panel, write_panel
 from proxmo_envs import InvalidOptionError
 from proxmo_envs.alfworld import sources
 from tests.fakes import COUNTER
@@ -110,7 +110,7 @@ def test_the_official_panels_are_those_of_the_published_data(
     name: str, size: int, official_games: Path, caplog: pytest.LogCaptureFixture
 ):
     panel = open_panel(name, str(official_games))
-    assert (len(panel.tasks), panel.hash) == (size, BUILT_IN[name].hash)
+    assert (len(panel.tasks), panel.hash) == (size, named_panels()[name][1].hash)
     assert not caplog.records
 
 
@@ -135,7 +135,7 @@ def test_games_that_are_not_as_published_are_said(
 
     with caplog.at_level(logging.WARNING):
         panel = open_panel("alfworld-valid-unseen", official(tmp_path / "g.packed", change, shared))
-    assert panel.hash != BUILT_IN["alfworld-valid-unseen"].hash
+    assert panel.hash != named_panels()["alfworld-valid-unseen"][1].hash
     assert "are not those of the published data" in caplog.text
 
 

@@ -15,9 +15,12 @@ from rich.console import Console
 from proxmo.config_loading import dump_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, SeedSpread, TypeResult
-from proxmo.evaluation.paper_table import TYPES, columns, measured_rows, notes, published_rows
+from proxmo.evaluation.paper_table import columns, measured_rows, notes, published_rows
 from proxmo.reporting.paper import paper_latex, paper_markdown, paper_text
+from proxmo_envs import description_of
 from tests.fakes import counter_config
+
+TYPES = description_of("ALFWorld-v0").task_types
 
 
 def result(wins: int, *, env: str = "ALFWorld-v0", panel: str = "p", **changes: Any) -> Evaluation:

@@ -20,7 +20,7 @@ from proxmo.evaluation import (
     open_panel,
 )
 from proxmo.evaluation.statistics import wilson_interval
-from proxmo.reporting.listener import Listener
+from proxmo.listener import Listener
 from proxmo.training.checkpoint import save_checkpoint
 from proxmo.training.run_directory import RunDirectory
 from tests.fakes import COUNTER, ScriptedAgent, counter_config, tiny_model, tiny_tokenizer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from proxmo.policies.transformers import (
     end_token_ids,
     load_model,
 )
-from proxmo.training.batching import collate, reply_logprobs
+from proxmo.training.batching import collate, response_logprobs
 from tests.fakes import dropout_model, save_tiny_model, tiny_model, tiny_tokenizer
 
 torch = pytest.importorskip("torch")
@@ -58,24 +59,24 @@ def test_the_trainer_computes_the_log_probabilities_the_sampler_recorded(
     model = make()
     # The last prompt is ten times as long as the third: without position ids of its own, a padded
     # row would be read at other places than it was written at.
-    replies = sample(model, prompts, temperature=temperature, seeds=seeds)
+    responses = sample(model, prompts, temperature=temperature, seeds=seeds)
     batch = collate(
-        [(p, r.ids) for p, r in zip(prompts, replies, strict=True)], pad_id=0, device="cpu"
+        [(p, r.ids) for p, r in zip(prompts, responses, strict=True)], pad_id=0, device="cpu"
     )
     model.eval()
     with torch.no_grad():
-        computed, _ = reply_logprobs(model, batch, temperature=temperature)
-    for row, reply in enumerate(replies):
-        recorded = torch.tensor(reply.logprobs)
-        assert torch.allclose(computed[row, : len(reply.ids)], recorded, atol=1e-5)
+        computed, _ = response_logprobs(model, batch, temperature=temperature)
+    for row, response in enumerate(responses):
+        recorded = torch.tensor(response.logprobs)
+        assert torch.allclose(computed[row, : len(response.ids)], recorded, atol=1e-5)
 
 
 def test_the_recorded_log_probability_is_that_of_the_distribution_sampled_from(prompts):
     model = tiny_model()
-    for prompt, reply in zip(prompts, sample(model, prompts, temperature=0.7), strict=True):
-        for at, token in enumerate(reply.ids):
-            expected = next_distribution(model, prompt + list(reply.ids[:at]), 0.7)[token]
-            assert reply.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
+    for prompt, response in zip(prompts, sample(model, prompts, temperature=0.7), strict=True):
+        for at, token in enumerate(response.ids):
+            expected = next_distribution(model, prompt + list(response.ids[:at]), 0.7)[token]
+            assert response.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize("own_seeds", [False, True])
@@ -86,8 +87,8 @@ def test_tokens_are_drawn_with_their_probabilities(
     model, draws = tiny_model(), 6000
     seeds = [(3, row) for row in range(draws)] if own_seeds else None
     options: dict[str, Any] = {"temperature": temperature, "max_new_tokens": 1, "seeds": seeds}
-    replies = sample(model, [prompts[0]] * draws, **options)
-    counted = np.bincount([r.ids[0] for r in replies], minlength=len(tiny_tokenizer()))
+    responses = sample(model, [prompts[0]] * draws, **options)
+    counted = np.bincount([r.ids[0] for r in responses], minlength=len(tiny_tokenizer()))
     expected = draws * next_distribution(model, prompts[0], temperature)
     # Rare tokens together, as the test needs a few of each.
     rare = expected < 5
@@ -100,71 +101,62 @@ def test_tokens_are_drawn_with_their_probabilities(
     assert chi_square < freedom + 4 * math.sqrt(2 * freedom)
 
 
-def test_prompts_that_are_equal_get_replies_of_their_own(prompts: list[list[int]]):
-    replies = sample(tiny_model(), [prompts[0]] * 20)
-    assert len({r.ids for r in replies}) > 10
-
-
 def test_temperature_zero_takes_the_likeliest_token_each_time(prompts: list[list[int]]):
     model = tiny_model()
-    for prompt, reply in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
-        for at, token in enumerate(reply.ids):
-            distribution = next_distribution(model, prompt + list(reply.ids[:at]), 1.0)
+    for prompt, response in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
+        for at, token in enumerate(response.ids):
+            distribution = next_distribution(model, prompt + list(response.ids[:at]), 1.0)
             assert token == distribution.argmax()
-            assert reply.logprobs[at] == pytest.approx(math.log(distribution[token]), abs=1e-5)
+            assert response.logprobs[at] == pytest.approx(math.log(distribution[token]), abs=1e-5)
 
 
-def test_equal_seeds_give_equal_replies_and_others_others(prompts: list[list[int]]):
+def test_equal_seeds_give_equal_responses_and_others_others(prompts: list[list[int]]):
     model = tiny_model()
+    global_state = torch.random.get_rng_state()
     first = sample(model, prompts, seed=(3, 4))
     assert sample(model, prompts, seed=(3, 4)) == first
     assert sample(model, prompts, seed=(3, 5)) != first
+    assert len({r.ids for r in sample(model, [prompts[0]] * 20)}) > 10
+    assert sample(model, []) == []
+    assert torch.equal(global_state, torch.random.get_rng_state())
 
 
-def test_with_seeds_of_their_own_replies_do_not_depend_on_their_company(prompts):
+def test_with_seeds_of_their_own_responses_do_not_depend_on_their_company(prompts):
     model, seeds = tiny_model(), [(1, row) for row in range(len(TEXTS))]
     together = sample(model, prompts, seeds=seeds, seed=(0,))
     for batch in (1, 60):
         apart = sample(model, prompts, seeds=seeds, seed=(9,), max_batch_tokens=batch)
         assert [r.ids for r in apart] == [r.ids for r in together]
-    for prompt, seed, reply in zip(prompts, seeds, together, strict=True):
-        assert sample(model, [prompt], seeds=[seed])[0].ids == reply.ids
+    for prompt, seed, response in zip(prompts, seeds, together, strict=True):
+        assert sample(model, [prompt], seeds=[seed])[0].ids == response.ids
     others = sample(model, prompts, seeds=[(2, row) for row in range(len(TEXTS))])
     assert [r.ids for r in others] != [r.ids for r in together]
 
 
-def test_sampling_leaves_torchs_own_generator_alone(prompts: list[list[int]]):
-    before = torch.random.get_rng_state()
-    sample(tiny_model(), prompts)
-    assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_a_reply_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
-    replies = sample(tiny_model(), prompts * 20, max_new_tokens=12)
+def test_a_response_ends_with_the_first_end_token_or_is_cut(prompts, tokenizer):
+    responses = sample(tiny_model(), prompts * 20, max_new_tokens=12)
     end = tokenizer.eos_token_id
-    kinds = {r.finish_reason for r in replies}
+    kinds = {r.finish_reason for r in responses}
     assert kinds == {"stop", "length"}
-    for reply in replies:
-        if reply.finish_reason == "stop":
-            assert reply.ids[-1] == end and reply.ids.count(end) == 1
+    for response in responses:
+        if response.finish_reason == "stop":
+            assert response.ids[-1] == end and response.ids.count(end) == 1
         else:
-            assert len(reply.ids) == 12 and end not in reply.ids
-        assert len(reply.ids) == len(reply.logprobs)
-        assert reply.text == tokenizer.decode(reply.ids, skip_special_tokens=True)
-        assert "<" not in reply.text
+            assert len(response.ids) == 12 and end not in response.ids
+        assert len(response.ids) == len(response.logprobs)
+        assert response.text == tokenizer.decode(response.ids, skip_special_tokens=True)
+        assert "<" not in response.text
 
 
-def test_any_of_several_end_tokens_ends_a_reply(prompts: list[list[int]]):
-    model = tiny_model()
-    model.generation_config.eos_token_id = [3, 10, 11]
-    replies = sample(model, prompts * 10, max_new_tokens=12)
-    assert {r.ids[-1] for r in replies if r.finish_reason == "stop"} == {3, 10, 11}
-
-
-def test_the_end_tokens_are_those_of_the_generation_config_and_of_the_tokenizer(tokenizer):
+def test_the_end_tokens_are_those_of_the_generation_config_and_of_the_tokenizer(
+    tokenizer: Any, prompts: list[list[int]]
+):
     model = tiny_model()
     model.generation_config.eos_token_id = 7
     assert end_token_ids(model, tokenizer) == {7, tokenizer.eos_token_id}
+    model.generation_config.eos_token_id = [3, 10, 11]
+    responses = sample(model, prompts * 10, max_new_tokens=12)
+    assert {r.ids[-1] for r in responses if r.finish_reason == "stop"} == {3, 10, 11}
     model.generation_config.eos_token_id = None
     assert end_token_ids(model, tokenizer) == {tokenizer.eos_token_id}
 
@@ -211,14 +203,14 @@ def test_sampling_is_without_dropout_and_leaves_the_training_mode_as_it_was(prom
 
 
 @pytest.mark.parametrize("budget", [1, 60, 150, 10_000])
-def test_greedy_replies_do_not_depend_on_the_batches(budget: int, prompts: list[list[int]]):
+def test_greedy_responses_do_not_depend_on_the_batches(budget: int, prompts: list[list[int]]):
     model = tiny_model()
     together = sample(model, prompts, temperature=0.0)
     apart = sample(model, prompts, temperature=0.0, max_batch_tokens=budget)
     assert [r.ids for r in apart] == [r.ids for r in together]
 
 
-def test_batches_stay_under_their_budget_and_replies_come_in_the_order_of_the_prompts():
+def test_batches_stay_under_their_budget_and_responses_come_in_the_order_of_the_prompts():
     policy = TransformersPolicy(tiny_model(), tiny_tokenizer(), max_batch_tokens=100)
     lengths = [3, 40, 5, 4, 90, 6, 38, 3]
     prompts = [[5] * n for n in lengths]
@@ -228,17 +220,6 @@ def test_batches_stay_under_their_budget_and_replies_come_in_the_order_of_the_pr
     for chunk in chunks:
         assert len(chunk) == 1 or len(chunk) * (max(lengths[i] for i in chunk) + 10) <= 100
     assert [4] in chunks  # over the budget by itself, and sampled all the same
-
-
-def test_no_prompts_give_no_replies():
-    assert sample(tiny_model(), []) == []
-
-
-def test_replies_carry_the_version_of_the_weights(prompts: list[list[int]]):
-    policy = TransformersPolicy(tiny_model(), tiny_tokenizer())
-    policy.weight_version = 12
-    options = {"temperature": 1.0, "max_new_tokens": 2, "seed": (0,)}
-    assert {r.weight_version for r in policy.generate(prompts, **options)} == {12}
 
 
 def test_a_saved_model_loads_as_what_it_was(tmp_path: Path, prompts: list[list[int]]):
@@ -259,32 +240,17 @@ def test_weights_are_loaded_in_the_type_asked_for(tmp_path: Path, dtype: str, ex
     assert next(model.parameters()).dtype == getattr(torch, expected)
 
 
-def test_a_tokenizer_without_padding_pads_with_its_end_token(tmp_path: Path):
+@pytest.mark.parametrize("missing", [["pad_token"], ["pad_token", "eos_token"]])
+def test_a_tokenizer_pads_with_its_end_token_or_with_that_of_the_model(
+    missing: list[str], tmp_path: Path
+):
     save_tiny_model(tmp_path)
     settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    settings["pad_token"] = None
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    _, tokenizer = load_model(str(tmp_path), device="cpu")
-    assert tokenizer.pad_token_id == tokenizer.eos_token_id is not None
-
-
-def test_a_tokenizer_that_names_no_end_takes_that_of_the_model(tmp_path: Path):
-    save_tiny_model(tmp_path)
-    settings = json.loads((tmp_path / "tokenizer_config.json").read_text())
-    settings["pad_token"] = settings["eos_token"] = None
+    settings.update(dict.fromkeys(missing))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
     model, tokenizer = load_model(str(tmp_path), device="cpu")
     end = model.generation_config.eos_token_id
     assert tokenizer.pad_token_id == tokenizer.eos_token_id == end is not None
-
-
-def cut_weights(path: Path) -> None:
-    weights = path / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:2000])
-
-
-def remove_weights(path: Path) -> None:
-    (path / "model.safetensors").unlink()
 
 
 def leave_weights_out(path: Path) -> None:
@@ -300,29 +266,18 @@ def remove_tokenizer(path: Path) -> None:
         (path / file).unlink(missing_ok=True)
 
 
-def remove_configuration(path: Path) -> None:
-    (path / "config.json").unlink()
-
-
-def break_tokenizer(path: Path) -> None:
-    (path / "tokenizer.json").write_text("{")
-
-
-def name_unknown_architecture(path: Path) -> None:
-    (path / "config.json").write_text('{"model_type": "no_such_thing"}')
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        cut_weights,
-        remove_weights,
+        lambda path: os.truncate(path / "model.safetensors", 2000),
+        lambda path: (path / "model.safetensors").unlink(),
         leave_weights_out,
-        remove_configuration,
+        lambda path: (path / "config.json").unlink(),
         remove_tokenizer,
-        break_tokenizer,
-        name_unknown_architecture,
+        lambda path: (path / "tokenizer.json").write_text("{"),
+        lambda path: (path / "config.json").write_text('{"model_type": "no_such_thing"}'),
     ],
+    ids=["cut", "no weights", "some weights", "no config", "no tokenizer", "half", "unknown"],
 )
 def test_what_cannot_be_loaded_is_a_data_error_that_names_it(damage: Any, tmp_path: Path):
     save_tiny_model(tmp_path)
@@ -344,9 +299,9 @@ def test_asking_for_a_gpu_that_is_not_there_is_a_usage_error(tmp_path: Path):
         load_model(str(save_tiny_model(tmp_path)), device="cuda:99")
 
 
-def test_prompts_and_replies_that_exceed_the_models_context_are_a_usage_error():
+def test_prompts_and_responses_that_exceed_the_models_context_are_a_usage_error():
     check_context(tiny_model(), prompt_tokens=500, new_tokens=12)
-    with pytest.raises(UsageError, match=r"prompts of 500 and replies of 13 .* context of 512"):
+    with pytest.raises(UsageError, match=r"prompts of 500 and responses of 13 .* context of 512"):
         check_context(tiny_model(), prompt_tokens=500, new_tokens=13)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from proxmo.errors import RolloutError
 from proxmo.policies.transformers import end_token_ids, load_model
-from proxmo.training.batching import collate, reply_logprobs
+from proxmo.training.batching import collate, response_logprobs
 from tests.fakes import save_tiny_model, tiny_tokenizer
 
 if importlib.util.find_spec("vllm") is None:
@@ -102,7 +102,7 @@ def connect(server: subprocess.Popen[bytes], tokenizer: Any, ends: list[int]) ->
             time.sleep(1)
 
 
-def replies(policy: Any, *, temperature: float = 0.7, seed: int = 1, **options: Any) -> Any:
+def responses(policy: Any, *, temperature: float = 0.7, seed: int = 1, **options: Any) -> Any:
     prompts = [tiny_tokenizer()(text)["input_ids"] for text in TEXTS]
     return prompts, policy.generate(
         prompts, temperature=temperature, max_new_tokens=12, seed=(seed,), **options
@@ -113,12 +113,12 @@ def gap(policy: Any, model: Any, temperature: float = 0.7) -> float:
     """Largest difference between its log-probabilities and the trainer's."""
     import torch
 
-    prompts, found = replies(policy, temperature=temperature)
+    prompts, found = responses(policy, temperature=temperature)
     batch = collate(
         [(p, r.ids) for p, r in zip(prompts, found, strict=True)], pad_id=0, device="cpu"
     )
     with torch.no_grad():
-        ours, _ = reply_logprobs(model, batch, temperature=temperature)
+        ours, _ = response_logprobs(model, batch, temperature=temperature)
     return max(
         float(np.abs(ours[i, : len(r.ids)].numpy() - np.array(r.logprobs)).max())
         for i, r in enumerate(found)
@@ -130,25 +130,25 @@ def test_log_probabilities_are_those_of_the_trainer(policy: Any, trained: Any):
     assert gap(policy, trained[0], temperature=1.3) < 1e-4
 
 
-def test_equal_seeds_give_equal_replies_in_any_company(policy: Any):
-    _, all_four = replies(policy, seeds=[(9, i) for i in range(4)])
+def test_equal_seeds_give_equal_responses_in_any_company(policy: Any):
+    _, all_four = responses(policy, seeds=[(9, i) for i in range(4)])
     prompt = tiny_tokenizer()(TEXTS[2])["input_ids"]
     [alone] = policy.generate(
         [prompt], temperature=0.7, max_new_tokens=12, seed=(0,), seeds=[(9, 2)]
     )
     assert alone.ids == all_four[2].ids
-    assert [r.ids for r in replies(policy, seed=2)[1]] != [r.ids for r in replies(policy)[1]]
+    assert [r.ids for r in responses(policy, seed=2)[1]] != [r.ids for r in responses(policy)[1]]
 
 
-def test_a_reply_ends_with_its_end_token_or_was_cut(policy: Any):
+def test_a_response_ends_with_its_end_token_or_was_cut(policy: Any):
     end = tiny_tokenizer().eos_token_id
-    found = [r for seed in range(12) for r in replies(policy, seed=seed, temperature=1.5)[1]]
+    found = [r for seed in range(12) for r in responses(policy, seed=seed, temperature=1.5)[1]]
     assert {r.finish_reason for r in found} == {"stop", "length"}
-    for reply in found:
-        stopped = reply.finish_reason == "stop"
-        assert (reply.ids[-1] == end) == stopped and end not in reply.ids[:-1]
-        assert len(reply.ids) == len(reply.logprobs) and (stopped or len(reply.ids) == 12)
-        assert "<end>" not in reply.text
+    for response in found:
+        stopped = response.finish_reason == "stop"
+        assert (response.ids[-1] == end) == stopped and end not in response.ids[:-1]
+        assert len(response.ids) == len(response.logprobs) and (stopped or len(response.ids) == 12)
+        assert "<end>" not in response.text
 
 
 def test_every_update_arrives(policy: Any, trained: Any, tmp_path: Path):
@@ -164,11 +164,11 @@ def test_every_update_arrives(policy: Any, trained: Any, tmp_path: Path):
         model.save_pretrained(tmp_path)
         policy.load_weights(tmp_path, version)
         assert gap(policy, model) < 1e-4
-        assert {r.weight_version for r in replies(policy)[1]} == {version}
+        assert {r.weight_version for r in responses(policy)[1]} == {version}
 
 
 def test_sleeping_and_waking_changes_nothing(policy: Any):
-    before = [r.ids for r in replies(policy)[1]]
+    before = [r.ids for r in responses(policy)[1]]
     policy.sleep()
     policy.wake()
-    assert [r.ids for r in replies(policy)[1]] == before
+    assert [r.ids for r in responses(policy)[1]] == before

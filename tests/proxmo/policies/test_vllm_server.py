@@ -68,9 +68,9 @@ def connect(stub: Any) -> VllmServerPolicy:
 
 def test_tokens_go_in_and_come_out_as_they_are(stub: Any):
     prompt = tiny_tokenizer()("now 1")["input_ids"]
-    [reply] = connect(stub).generate([prompt], temperature=0.7, max_new_tokens=5, seed=(1,))
-    assert (reply.ids, reply.logprobs) == ((7, 8, END), (-0.5, -0.5, -0.5))
-    assert (reply.finish_reason, reply.error, reply.weight_version) == ("stop", None, 0)
+    [response] = connect(stub).generate([prompt], temperature=0.7, max_new_tokens=5, seed=(1,))
+    assert (response.ids, response.logprobs) == ((7, 8, END), (-0.5, -0.5, -0.5))
+    assert (response.finish_reason, response.error, response.weight_version) == ("stop", None, 0)
     [(route, asked)] = stub.asked
     assert route == "/v1/completions" and asked["prompt"] == prompt
     assert (asked["temperature"], asked["max_tokens"], asked["logprobs"]) == (0.7, 5, 0)
@@ -78,10 +78,10 @@ def test_tokens_go_in_and_come_out_as_they_are(stub: Any):
     assert asked["stop_token_ids"] == [END] and asked["ignore_eos"] and asked["return_token_ids"]
 
 
-def test_a_reply_without_an_end_was_cut(stub: Any):
+def test_a_response_without_an_end_was_cut(stub: Any):
     stub.ids = [7, 8]
-    [reply] = connect(stub).generate([[5]], temperature=1.0, max_new_tokens=2, seed=(1,))
-    assert reply.finish_reason == "length"
+    [response] = connect(stub).generate([[5]], temperature=1.0, max_new_tokens=2, seed=(1,))
+    assert response.finish_reason == "length"
 
 
 def test_seeds_are_of_the_prompt_and_not_of_its_place(stub: Any):
@@ -110,11 +110,11 @@ def test_a_server_without_its_development_routes_is_told(stub: Any, tmp_path: Pa
         connect(stub).load_weights(tmp_path, 1)
 
 
-def test_a_request_that_fails_is_an_error_of_its_own_reply(stub: Any):
+def test_a_request_that_fails_is_an_error_of_its_own_response(stub: Any):
     policy = connect(stub)
     stub.status["/v1/completions"] = 400
-    [reply] = policy.generate([[5]], temperature=1.0, max_new_tokens=2, seed=(1,))
-    assert reply.error is not None and "400" in reply.error
+    [response] = policy.generate([[5]], temperature=1.0, max_new_tokens=2, seed=(1,))
+    assert response.error is not None and "400" in response.error
 
 
 def test_nobody_at_the_address_is_one_clear_error():

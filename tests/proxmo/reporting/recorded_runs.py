@@ -8,8 +8,6 @@ import numpy as np
 
 from proxmo import credit
 from proxmo.config import Config, CreditConfig
-from proxmo.training.critic import needs_values
-from proxmo.training.request import credit_options
 from proxmo.training.run_directory import RunDirectory
 from proxmo.types import Batch, Episode, Outcome, Step
 
@@ -17,7 +15,7 @@ from proxmo.types import Batch, Episode, Outcome, Step
 PLAYED = [
     (0, Outcome.WON, [("at shelf 1", 0.0), ("at fridge 1", 1.0)]),
     (0, Outcome.ERROR, [("at shelf 1", 0.0)]),
-    (0, Outcome.LOST, [("at shelf 1", -0.1), ("at shelf 1", 0.0), ("at drawer 2", 0.0)]),
+    (0, Outcome.TRUNCATED, [("at shelf 1", -0.1), ("at shelf 1", 0.0), ("at drawer 2", 0.0)]),
     (1, Outcome.WON, [("at shelf 1", 1.0)]),
     (1, Outcome.WON, [("at fridge 1", 1.0)]),
 ]
@@ -33,7 +31,11 @@ def episode(member: int, group: int, outcome: Outcome, steps: list[tuple[str, fl
 
 
 def options_of(config: Config) -> dict:
-    return credit_options(config) if "policy" not in config.credit.options.values() else {}
+    return (
+        credit.credit_options(config.credit)
+        if "policy" not in config.credit.options.values()
+        else {}
+    )
 
 
 def record(path: Path, config: Config, iterations: int = 1) -> Path:
@@ -41,7 +43,7 @@ def record(path: Path, config: Config, iterations: int = 1) -> Path:
     episodes = [episode(member, *one) for member, one in enumerate(PLAYED)]
     batch = Batch.from_episodes(episodes)
     options, values = options_of(config), None
-    if needs_values(config.credit.method):
+    if credit.needs_values(config.credit.method):
         values = options["value"] = np.linspace(0.0, 1.0, len(batch))
     with RunDirectory(path, config, resume=False) as directory:
         directory.create()
@@ -53,6 +55,8 @@ def record(path: Path, config: Config, iterations: int = 1) -> Path:
             reward=batch.reward,
             success=batch.success,
             state=batch.states,
+            truncated=batch.truncated,
+            action=batch.actions,
             **options,
         )
         for number in range(1, iterations + 1):

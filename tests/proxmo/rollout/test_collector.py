@@ -22,9 +22,8 @@ def counter_pool(**options: Any) -> EnvPool:
 
 
 def play(agent: ScriptedAgent, pool: Any, tasks: list[str], **options: Any) -> list[Episode]:
-    penalty = options.pop("invalid_penalty", 0.0)
     options.setdefault("seed", (0,))
-    return Collector(pool, agent, invalid_penalty=penalty).play(tasks, **options)
+    return Collector(pool, agent).play(tasks, **options)
 
 
 def towards_target(situation: Situation) -> str:
@@ -133,15 +132,16 @@ def test_a_reward_that_is_no_finite_number_fails_the_episode_alone(reward: Any):
 @pytest.mark.parametrize(
     ("shown", "info", "cause"),
     [
-        (None, {}, "the environment showed None, expected a text"),
-        (3, {}, "the environment showed 3, expected a text"),
+        (None, {}, "the observation is None, expected a text"),
+        (3, {}, "the observation is 3, expected a text"),
         ("", None, "info is None, expected a dictionary"),
         ("", {"task": None}, "info['task'] is None, expected a text"),
-        ("", {"admissible_actions": None}, "info['admissible_actions'] is None"),
         ("", {"admissible_actions": "look"}, "info['admissible_actions'] is 'look'"),
         ("", {"admissible_actions": [1]}, "info['admissible_actions'] is [1], expected a list"),
-        ("", {"score": None}, "float()"),
-        ("", {"score": math.nan}, "scored nan, expected a finite info['score']"),
+        ("", {"score": None}, "info['score'] is None, expected a finite number"),
+        ("", {"score": math.nan}, "info['score'] is nan, expected a finite number"),
+        ("", {"won": "False"}, "info['won'] is 'False', expected True or False"),
+        (3, {"task": 4}, "the observation is 3, expected a text; info['task'] is 4"),
     ],
 )
 @pytest.mark.parametrize("call", ["reset", "step"])
@@ -186,7 +186,7 @@ def test_a_prompt_that_does_not_fit_ends_the_episode_as_overflow_without_a_step(
 
     pool = GivenPool([Breaks(None)])
     agent = ScriptedAgent(overflow_at_two)
-    (episode,) = play(agent, pool, ["train-0"], invalid_penalty=0.5)
+    (episode,) = play(agent, pool, ["train-0"])
     assert (episode.outcome, len(episode.steps)) == (Outcome.OVERFLOW, 2)
     assert episode.cause is not None and "raise prompt.max_prompt_tokens" in episode.cause
     # Nothing was played, so nothing is paid for; the environment is sound and used again.
@@ -194,15 +194,7 @@ def test_a_prompt_that_does_not_fit_ends_the_episode_as_overflow_without_a_step(
     assert len(pool.returned) == 1
 
 
-def test_the_penalty_is_paid_once_per_invalid_step():
-    replies = [Decision("", valid=False), Decision(None, valid=False), Decision("u", valid=True)]
-    agent = ScriptedAgent(lambda s: replies[s.view.step])
-    (episode,) = play(agent, counter_pool(), ["train-0"], invalid_penalty=0.25)
-    assert [step.reward for step in episode.steps] == [-0.25, -0.25, 1.0]
-    assert episode.score == 1.0
-
-
-def test_a_reply_without_an_action_is_played_as_the_empty_text():
+def test_a_response_without_an_action_is_played_as_the_empty_text():
     actions = []
 
     class Listens(CounterEnv):

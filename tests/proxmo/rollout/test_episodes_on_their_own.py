@@ -182,7 +182,7 @@ def test_a_failed_episode_is_played_again_as_often_as_asked(
     assert [e.outcome for e in played] == [outcome]
 
 
-def test_a_reply_that_failed_ends_the_episode_with_its_cause():
+def test_a_response_that_failed_ends_the_episode_with_its_cause():
     agent = ScriptedAgent(lambda s: Decision(None, valid=False, error="the server failed"))
     [played] = Collector(counter_pool(), agent).play(["train-3"], seed=(0,))
     assert (played.outcome, played.cause) == (Outcome.ERROR, "the server failed")

@@ -13,14 +13,12 @@ from typing import Any
 
 import pytest
 
+from proxmo.checkpoints import latest_checkpoint, list_checkpoints, read_checkpoint
 from proxmo.errors import CheckpointError
 from proxmo.policies.transformers import load_model
 from proxmo.training.checkpoint import (
     STATE_FILE,
-    latest_checkpoint,
-    list_checkpoints,
     prune_checkpoints,
-    read_checkpoint,
     save_checkpoint,
     write_directory,
 )
@@ -193,7 +191,7 @@ def test_a_full_disk_is_one_error_wherever_it_strikes(small_disk: Path):
     # One checkpoint takes about 110 kB; the disk is filled so that the second fails ever earlier.
     for kilobytes in (190, 215, 240, 270):
         ballast.write_bytes(b"x" * 1024 * kilobytes)
-        with pytest.raises(CheckpointError, match="cannot save.*what was saved before is intact"):
+        with pytest.raises(CheckpointError, match="cannot save.*earlier checkpoints are intact"):
             save(small_disk, 2)
         failures += 1
         latest = latest_checkpoint(small_disk)
@@ -211,7 +209,8 @@ import os, random, signal, sys, time
 from pathlib import Path
 import torch
 from safetensors.torch import load_file
-from proxmo.training.checkpoint import latest_checkpoint, prune_checkpoints, save_checkpoint
+from proxmo.checkpoints import latest_checkpoint
+from proxmo.training.checkpoint import prune_checkpoints, save_checkpoint
 from tests.fakes import tiny_model, tiny_tokenizer
 
 run, draw, parent = Path(sys.argv[1]), random.Random(4), os.getpid()

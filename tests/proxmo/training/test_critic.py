@@ -11,8 +11,9 @@ import pytest
 
 from proxmo import credit
 from proxmo.config import CreditConfig, OptimConfig
+from proxmo.credit import needs_values
 from proxmo.reporting.explanations import read_iteration
-from proxmo.training.critic import Critic, needs_values
+from proxmo.training.critic import Critic
 from proxmo.types import Batch, Step
 from tests.fakes import counter_config, tiny_model, tiny_tokenizer
 from tests.proxmo.training.test_loop import assert_same_run, iterations, model, rows, run
@@ -33,7 +34,7 @@ def batch() -> Batch:
     )
     success = np.array([True, True, False, False])
     columns = [np.array(c, dtype=np.int64) for c in ([0] * 4, EPISODE, INDEX)]
-    return Batch(steps, *columns, np.array(REWARD), success)
+    return Batch(steps, *columns, np.array(REWARD), success, np.zeros_like(success))
 
 
 def critic(config: OptimConfig = OPTIM, seed: int = 0) -> Critic:

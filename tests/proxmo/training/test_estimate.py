@@ -13,7 +13,7 @@ import pytest
 from proxmo.config import Config, EnvConfig, ModelConfig, OptimConfig, PromptConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.training.architecture import KNOWN
-from proxmo.training.estimate import memory, micro_batch, most_tokens, played
+from proxmo.training.estimate import measure_episodes, memory, micro_batch, most_tokens
 from tests.fakes import COUNTER
 
 LARGE = KNOWN["qwen2.5-1.5b"]
@@ -37,11 +37,11 @@ def most_bytes(profile):
     events.sort(key=lambda event: event.start_ns())
     return int(np.cumsum([event.nbytes() for event in events]).max())
 
-def update(model, reference, vocabulary, prompt, reply, rows, optim):
+def update(model, reference, vocabulary, prompt, response, rows, optim):
     rng = np.random.default_rng(0)
     steps = [
         Step(0, "", tuple(rng.integers(vocabulary, size=prompt).tolist()),
-             tuple(rng.integers(vocabulary, size=reply).tolist()), (-1.0,) * reply,
+             tuple(rng.integers(vocabulary, size=response).tolist()), (-1.0,) * response,
              "", None, True, "ok", 0.0, 0)
         for _ in range(rows)
     ]
@@ -54,21 +54,21 @@ def build(dtype, **sizes):
     return Qwen2ForCausalLM(Qwen2Config(max_position_embeddings=4096, **sizes)).to(dtype)
 
 wanted = json.loads(sys.argv[1])
-dtype, prompt, reply, rows = (wanted.pop(k) for k in ("dtype", "prompt", "reply", "rows"))
+dtype, prompt, response, rows = (wanted.pop(k) for k in ("dtype", "prompt", "response", "rows"))
 checkpointing, folder = wanted.pop("checkpointing"), wanted.pop("folder")
-optim = OptimConfig(micro_batch_tokens=rows * (prompt + reply))
+optim = OptimConfig(micro_batch_tokens=rows * (prompt + response))
 watched = [torch.profiler.ProfilerActivity.CPU]
 with torch.profiler.profile(activities=watched, profile_memory=True) as profile:
     model = build(getattr(torch, dtype), **wanted)
     reference = build(getattr(torch, dtype), **wanted).requires_grad_(False)
     if checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False})
-    update(model, reference, wanted["vocab_size"], prompt, reply, 2 * rows, optim)
+    update(model, reference, wanted["vocab_size"], prompt, response, 2 * rows, optim)
 model.config.save_pretrained(folder)
 config = Config(
     model=ModelConfig(name="x", dtype=dtype, gradient_checkpointing=checkpointing),
     prompt=PromptConfig(max_prompt_tokens=prompt),
-    sampling=SamplingConfig(max_new_tokens=reply),
+    sampling=SamplingConfig(max_new_tokens=response),
     optim=optim,
 )
 estimated = memory(config, read_architecture(Path(folder) / "config.json"), on_gpu=False)
@@ -83,7 +83,7 @@ BODY = {
     "num_key_value_heads": 2,
     "tie_word_embeddings": True,
     "prompt": 192,
-    "reply": 64,
+    "response": 64,
     "rows": 4,
     "dtype": "float32",
     "checkpointing": False,
@@ -94,7 +94,12 @@ HEAD = {**BODY, "vocab_size": 32000, "hidden_size": 256, "num_hidden_layers": 3,
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes",
-    [BODY, {**BODY, "checkpointing": True}, {**BODY, "dtype": "bfloat16"}, {**HEAD, "reply": 192}],
+    [
+        BODY,
+        {**BODY, "checkpointing": True},
+        {**BODY, "dtype": "bfloat16"},
+        {**HEAD, "response": 192},
+    ],
     ids=["activations", "recomputed", "bfloat16", "logits"],
 )
 def test_the_peak_of_an_update_is_estimated_within_a_tenth(tmp_path: Path, sizes: dict):
@@ -136,7 +141,7 @@ def test_adapters_cost_a_fraction_and_four_bits_an_eighth_of_float32():
 
 def test_fsdp_cuts_the_optimiser_and_the_gradients_and_leaves_what_samples():
     cut = Config(model=ModelConfig(parallel="fsdp"))
-    needed = memory(cut, LARGE, on_gpu=True, processes=4)
+    needed = memory(cut, LARGE, on_gpu=True, nproc=4)
     assert needed.kept == {
         "weights": 2 * P,
         "reference": P / 2,
@@ -144,7 +149,7 @@ def test_fsdp_cuts_the_optimiser_and_the_gradients_and_leaves_what_samples():
         "AdamW moments": 2 * P,
     }
     assert needed.updating["gradients"] == P
-    assert memory(cut, LARGE, on_gpu=True) == memory(Config(), LARGE, on_gpu=True, processes=4)
+    assert memory(cut, LARGE, on_gpu=True) == memory(Config(), LARGE, on_gpu=True, nproc=4)
 
 
 def test_the_micro_batch_decides_the_activations_unless_a_single_sample_is_longer():
@@ -169,21 +174,21 @@ def test_recomputed_activations_are_a_fraction():
     assert less < 0.5 * more
 
 
-def test_the_most_tokens_are_those_of_full_prompts_and_replies():
+def test_the_most_tokens_are_those_of_full_prompts_and_responses():
     most = most_tokens(Config(), 50)
-    assert (most.prompt, most.reply) == (16 * 8 * 50 * 2048, 16 * 8 * 50 * 512)
+    assert (most.prompt, most.response) == (16 * 8 * 50 * 2048, 16 * 8 * 50 * 512)
 
 
 def test_played_tasks_tell_what_prompts_cost():
     world = EnvConfig(id=COUNTER, kwargs={"free": False})
     config = Config(env=world, rollout=RolloutConfig(tasks=2, group_size=3))
-    found = played(config, "expert")
+    found = measure_episodes(config, "expert")
     assert found is not None
     assert found.steps == 1.0
     assert 60 < found.prompt < 200
     tokens = found.tokens(config)
-    assert (tokens.prompt, tokens.reply) == (6 * found.prompt, 6 * found.reply)
+    assert (tokens.prompt, tokens.response) == (6 * found.prompt, 6 * found.response)
 
 
 def test_a_world_without_admissible_actions_is_not_played_by_chance():
-    assert played(Config(env=EnvConfig(id=COUNTER)), "random") is None
+    assert measure_episodes(Config(env=EnvConfig(id=COUNTER)), "random") is None

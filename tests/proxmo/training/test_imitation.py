@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 
 from proxmo.agents.prompts import PromptBuilder, View
+from proxmo.checkpoints import read_checkpoint
 from proxmo.config import Config, EnvConfig, EvalConfig, ModelConfig, OptimConfig, SamplingConfig
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.policies.transformers import load_model
 from proxmo.training.batching import Sample
-from proxmo.training.checkpoint import read_checkpoint
 from proxmo.training.imitation import (
     ImitationConfig,
-    Imitator,
-    as_reply,
+    as_response,
     as_samples,
     default_lr,
     fine_tune,
 )
+from proxmo.training.learner import Learner
+from proxmo.training.objectives import cross_entropy
 from proxmo.training.recorded import Moment
 from proxmo.types import Step
 from tests.fakes import COUNTER, counter_config, rng, save_tiny_model, tiny_model, tiny_tokenizer
@@ -75,17 +76,17 @@ def test_equal_seeds_give_equal_models(config: Config, tmp_path: Path):
 
 
 @pytest.mark.parametrize("micro_batch_tokens", [1, 10_000])
-def test_the_objective_is_the_mean_cross_entropy_of_the_reply_tokens(micro_batch_tokens: int):
+def test_the_objective_is_the_mean_cross_entropy_of_the_response_tokens(micro_batch_tokens: int):
     samples: list[Sample] = [([5, 6, 7], [8, 9]), ([10], [11, 12, 3]), ([5, 13, 14], [16])]
     model, expected = tiny_model(), []
-    for prompt, reply in samples:
+    for prompt, response in samples:
         with torch.no_grad():
-            logits = model(input_ids=torch.tensor([[*prompt, *reply]])).logits[0].double()
+            logits = model(input_ids=torch.tensor([[*prompt, *response]])).logits[0].double()
         distribution = torch.log_softmax(logits, -1)
-        at = range(len(prompt), len(prompt) + len(reply))
-        expected += [-distribution[i - 1, [*prompt, *reply][i]].item() for i in at]
+        at = range(len(prompt), len(prompt) + len(response))
+        expected += [-distribution[i - 1, [*prompt, *response][i]].item() for i in at]
     optim = OptimConfig(kl_coef=0.0, lr=1e-3, micro_batch_tokens=micro_batch_tokens)
-    learner = Imitator(model, None, optim, temperature=1.0, pad_id=0)
+    learner = Learner(model, None, optim, temperature=1.0, pad_id=0, objective=cross_entropy)
     metrics = learner.update([step(s) for s in samples], np.ones(3), rng=rng())
     assert metrics["loss/policy"] == pytest.approx(np.mean(expected), rel=1e-5)
     again = learner.update([step(s) for s in samples], np.ones(3), rng=rng())
@@ -106,13 +107,6 @@ def test_adapters_are_trained_as_in_a_run_and_come_out_added_to_the_weights(
     assert not torch.equal(
         trained.model.layers[0].mlp.up_proj.weight, before.model.layers[0].mlp.up_proj.weight
     )
-
-
-def test_updates_too_small_for_bfloat16_are_not_lost(config: Config, tmp_path: Path):
-    half = replace(config, model=replace(config.model, dtype="bfloat16"))
-    slow = replace(EXPERT, epochs=20, lr=2e-4)
-    result = fine_tune(half, slow, tmp_path / "out")
-    assert result.last_loss < 0.9 * result.first_loss
 
 
 def test_nothing_is_left_behind_by_what_fails(config: Config, tmp_path: Path):
@@ -154,7 +148,7 @@ VIEW = View("to 5", (), 0, "now 4", ["up", "down"])
 
 
 @pytest.mark.parametrize(
-    ("style", "response", "reply"),
+    ("style", "recorded", "expected"),
     [
         ("terse", "", "up"),
         ("terse", "up", "up"),
@@ -165,10 +159,10 @@ VIEW = View("to 5", (), 0, "now 4", ["up", "down"])
         ("think", "<action>down</action>", "<action>up</action>"),
     ],
 )
-def test_a_reply_keeps_its_words_where_it_has_the_form_of_the_style(
-    style: str, response: str, reply: str
+def test_a_response_keeps_its_words_where_it_has_the_form_of_the_style(
+    style: str, recorded: str, expected: str
 ):
-    assert as_reply(Moment(VIEW, response, "up"), style) == reply
+    assert as_response(Moment(VIEW, recorded, "up"), style) == expected
 
 
 def test_samples_end_with_the_end_of_turn_and_what_is_too_long_is_left_out(config: Config):

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 import proxmo
+from proxmo.checkpoints import list_checkpoints
 from proxmo.config import (
     CheckpointConfig,
     Config,
@@ -29,10 +30,9 @@ from proxmo.config import (
 )
 from proxmo.config_loading import resolve
 from proxmo.errors import ConfigError, DataError, RolloutError, UnknownNameError, UsageError
-from proxmo.reporting.listener import Listener
-from proxmo.reporting.sinks import read_rows
-from proxmo.training.checkpoint import list_checkpoints
+from proxmo.listener import Listener
 from proxmo.training.loop import Run, Trainer
+from proxmo.training.metrics_file import read_rows
 from tests.fakes import COUNTER, CounterEnv, counter_config, save_tiny_model
 
 torch = pytest.importorskip("torch")
@@ -235,7 +235,7 @@ KILLED = """
 import os, random, signal, sys, time
 from pathlib import Path
 import torch, transformers, faiss
-from proxmo.reporting.sinks import read_rows
+from proxmo.training.metrics_file import read_rows
 from proxmo.training.loop import Trainer
 from proxmo.config_loading import load_toml
 import tests.fakes
@@ -421,8 +421,10 @@ def test_episodes_are_recorded_with_their_credit(uninterrupted: Run):
         for at, step in enumerate(one["steps"]):
             later = [s["reward"] * 0.95**i for i, s in enumerate(one["steps"][at:])]
             assert step["step_return"] == pytest.approx(sum(later))
-            combined = step["episode_advantage"] + step["step_advantage"]
+            penalty = 0.0 if step["valid"] else 0.1
+            combined = step["episode_advantage"] + step["step_advantage"] - penalty
             assert step["advantage"] == pytest.approx(combined)
+    assert {step["valid"] for one in played for step in one["steps"]} == {True, False}
 
 
 def test_a_checkpoint_is_evaluated_with_the_world_and_the_prompt_it_was_trained_with(

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from proxmo.config import CreditConfig
+from proxmo.credit import needs_policy
 from proxmo.training import prompt_embeddings as module
 from proxmo.training.loop import Trainer
-from proxmo.training.prompt_embeddings import needs_policy, prompt_embeddings
+from proxmo.training.prompt_embeddings import prompt_embeddings
 from tests.fakes import counter_config, dropout_model, save_tiny_model, tiny_model
 
 torch = pytest.importorskip("torch")

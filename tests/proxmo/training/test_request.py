@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from proxmo.config import Config, CreditConfig, EnvConfig, EvalConfig
+from proxmo.credit import credit_options
 from proxmo.errors import ConfigError, UnknownNameError, UsageError
-from proxmo.training.request import check_request, credit_options
+from proxmo.training.request import check_request
 from proxmo_envs import ProxmoEnvError
 from tests.fakes import COUNTER
 
@@ -28,7 +29,7 @@ from tests.fakes import COUNTER
         ({"eval": EvalConfig(split="valid")}, ProxmoEnvError, "did you mean valid_"),
         ({"credit": CreditConfig(method="gigppo")}, UnknownNameError, "did you mean gigpo"),
         ({"credit": CreditConfig(options={"taw": 1})}, ConfigError, "did you mean tau"),
-        ({"credit": CreditConfig(options={"tau": "warm"})}, ConfigError, "expected float"),
+        ({"credit": CreditConfig(options={"tau": "warm"})}, ConfigError, "expected a valid number"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
 )
@@ -47,8 +48,8 @@ def test_a_request_that_can_be_met_passes(method: str):
 
 def test_a_method_gets_the_discount_and_the_step_weight_where_it_has_one():
     config = CreditConfig(method="proxmo", gamma=0.5, omega=0.25, options={"tau": 0.2})
-    assert credit_options(Config(credit=config)) == {"gamma": 0.5, "omega": 0.25, "tau": 0.2}
-    assert credit_options(Config(credit=CreditConfig(method="grpo", omega=0.25))) == {"gamma": 0.95}
+    assert credit_options(config) == {"gamma": 0.5, "omega": 0.25, "tau": 0.2}
+    assert credit_options(CreditConfig(method="grpo", omega=0.25)) == {"gamma": 0.95}
 
 
 def test_asking_imports_neither_torch_nor_transformers():

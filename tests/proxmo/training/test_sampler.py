@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from proxmo.config import Config, OptimConfig, RolloutConfig
-from proxmo.errors import RolloutError, TrainingError
-from proxmo.policies.base import Reply
+from proxmo.config_loading import resolve
+from proxmo.errors import RolloutError, TrainingError, UsageError
+from proxmo.policies.base import Response
+from proxmo.policies.engines import EngineRequest
 from proxmo.policies.transformers import TransformersPolicy, load_model
 from proxmo.training import sampler as sampler_module
 from tests.fakes import counter_config, save_tiny_model
@@ -37,7 +39,7 @@ class Elsewhere(TransformersPolicy):
             self.model = load_model_weights(self.model, directory)
         self.weight_version = version
 
-    def generate(self, *args: Any, **options: Any) -> list[Reply]:
+    def generate(self, *args: Any, **options: Any) -> list[Response]:
         self.calls.append("generate")
         return super().generate(*args, **options)
 
@@ -51,6 +53,10 @@ class Elsewhere(TransformersPolicy):
         self.calls.append("close")
 
 
+def start(request: EngineRequest) -> Elsewhere:
+    return Elsewhere(request.source)
+
+
 class OnTheirOwn(Elsewhere):
     """The same, asked by each episode for itself."""
 
@@ -58,7 +64,7 @@ class OnTheirOwn(Elsewhere):
 
 
 class Stamps(Elsewhere):
-    """Takes the weights, but its replies claim to be of the first ones."""
+    """Takes the weights, but its responses claim to be of the first ones."""
 
     def load_weights(self, directory: Path, version: int) -> None:
         super().load_weights(directory, 0)
@@ -82,7 +88,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Any:
             started.append(kind(source, **options))
             return started[-1]
 
-        monkeypatch.setattr(sampler_module, "_vllm", start)
+        monkeypatch.setattr(sampler_module, "_start_engine", start)
         return started
 
     return use
@@ -99,6 +105,54 @@ def test_a_run_is_the_same_whoever_holds_the_weights(engine: Any, model: Path, t
     run(with_engine(model), tmp_path / "there")
     assert_same_run(tmp_path / "here", tmp_path / "there")
     assert all(row["rollout/sync_gap"] < 1e-5 for row in rows(tmp_path / "there"))
+
+
+OWN_ENGINE = """
+from proxmo.policies.transformers import TransformersPolicy, load_model
+
+class Engine(TransformersPolicy):
+    def load_weights(self, directory, version):
+        self.model = load_model(str(self.saved(directory)), device="cpu")[0]
+        self.weight_version = version
+
+    def saved(self, directory):
+        self.tokenizer.save_pretrained(directory)
+        return directory
+
+    def sleep(self): pass
+    def wake(self): pass
+    def close(self): print("closed")
+
+def start(request):
+    return Engine(*load_model(request.source, device=request.device))
+"""
+
+
+def test_an_engine_of_ones_own_is_one_file_on_the_python_path(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+):
+    (tmp_path / "own_engine.py").write_text(OWN_ENGINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    config = resolve(["smoke"], {"model.name": str(model)}, ["rollout.engine=own_engine:start"])
+    assert config.rollout.engine == "own_engine:start"
+    config = counter_config(model, **FULL)
+    run(config, tmp_path / "here")
+    own = replace(config, rollout=replace(config.rollout, engine="own_engine:start"))
+    run(own, tmp_path / "there")
+    assert_same_run(tmp_path / "here", tmp_path / "there")
+    assert "closed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"),
+    [("no_engine:start", "cannot import 'no_engine'"), ("json:start", "unknown rollout engine")],
+)
+def test_an_engine_that_is_not_there_is_refused_before_anything_is_loaded(
+    engine: str, text: str, model: Path, tmp_path: Path
+):
+    config = counter_config(model)
+    with pytest.raises(UsageError, match=text):
+        run(replace(config, rollout=replace(config.rollout, engine=engine)), tmp_path / "run")
 
 
 def test_the_engine_rests_while_the_trainer_works_and_is_closed_at_the_end(
@@ -139,7 +193,9 @@ def test_a_wide_tolerance_lets_a_gap_pass_and_it_is_logged(
     assert rows(tmp_path / "run")[-1]["rollout/sync_gap"] > 1e-3
 
 
-def test_a_reply_of_older_weights_than_allowed_is_refused(engine: Any, model: Path, tmp_path: Path):
+def test_a_response_of_older_weights_than_allowed_is_refused(
+    engine: Any, model: Path, tmp_path: Path
+):
     engine(Stamps)
     with pytest.raises(RolloutError, match="sampled 1 updates ago, but rollout.lag allows 0"):
         run(with_engine(model), tmp_path / "run")
@@ -176,6 +232,8 @@ def test_a_server_gets_the_weights_at_the_start_and_at_each_that_follows(
 ):
     class Used(Elsewhere):
         """Holds the weights that some other run has left in it."""
+
+        shared = True
 
         def __init__(self, source: str) -> None:
             super().__init__(source)
@@ -219,9 +277,9 @@ def test_an_update_that_breaks_the_weights_is_not_taken_for_a_fault_of_the_sampl
 
 def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, tmp_path: Path):
     class Dies(Elsewhere):
-        def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Reply]:
+        def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Response]:
             if self.weight_version:
-                return [Reply((), (), "", "error", 1, error="engine core died") for _ in prompts]
+                return [Response((), (), "", "error", 1, error="engine core died") for _ in prompts]
             return super().generate(prompts, **options)
 
     engine(Dies)
@@ -231,7 +289,7 @@ def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, 
 
 def test_groups_without_variance_make_way_for_fresh_tasks(model: Path, tmp_path: Path):
     config = counter_config(model, **FULL)
-    rollout = RolloutConfig(tasks=4, group_size=2, resample=2, invalid_penalty=0.0)
+    rollout = RolloutConfig(tasks=4, group_size=2, resample=2)
     config = replace(config, rollout=rollout, optim=OptimConfig(iterations=3, lr=0.0))
     run(config, tmp_path / "run")
     plain = replace(config, rollout=replace(rollout, resample=0))

@@ -1,4 +1,4 @@
-"""Learning from given replies."""
+"""Learning from given responses."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def log_probability(model: Any, sequence: list[int], first: int, last: int) -> l
 
 
 @pytest.mark.parametrize("prompt_weight", [0.0, 0.3, 1.0])
-def test_the_loss_is_the_mean_over_reply_tokens_and_a_share_of_that_over_prompt_tokens(
+def test_the_loss_is_the_mean_over_response_tokens_and_a_share_of_that_over_prompt_tokens(
     prompt_weight: float,
 ):
     model = tiny_model()
-    reply, prompt = [], []
+    response, prompt = [], []
     for before, after in SAMPLES:
         both = [*before, *after]
-        reply += log_probability(model, both, len(before), len(both))
+        response += log_probability(model, both, len(before), len(both))
         prompt += log_probability(model, both, 1, len(before))
     batch = collate(SAMPLES, pad_id=0, device="cpu")
-    loss, reply_loss = sft_loss(model, batch, prompt_weight=prompt_weight)
-    assert reply_loss.item() == pytest.approx(-np.mean(reply), rel=1e-5)
-    expected = -np.mean(reply) - prompt_weight * np.mean(prompt)
+    loss, response_loss = sft_loss(model, batch, prompt_weight=prompt_weight)
+    assert response_loss.item() == pytest.approx(-np.mean(response), rel=1e-5)
+    expected = -np.mean(response) - prompt_weight * np.mean(prompt)
     assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -51,9 +51,18 @@ def config(steps: int = 30, **changes: Any) -> SftConfig:
 
 
 @pytest.mark.parametrize("muon", [None, 0.02])
-def test_a_model_learns_the_replies_it_is_shown(muon: float | None):
+def test_a_model_learns_the_responses_it_is_shown(muon: float | None):
     model = tiny_model()
-    end = fit(model, draw, config(60, muon_lr=muon), pad_id=0, rng=rng())
+    heard: list[tuple[int, float]] = []
+    end = fit(
+        model,
+        draw,
+        config(60, muon_lr=muon),
+        pad_id=0,
+        rng=rng(),
+        progress=lambda step, loss: heard.append((step, loss)),
+    )
+    assert [step for step, _ in heard] == list(range(1, 61)) and heard[-1][1] == end
     batch = collate(SAMPLES, pad_id=0, device="cpu")
     with torch.no_grad():
         _, after = sft_loss(model, batch, prompt_weight=0.0)
@@ -71,17 +80,3 @@ def test_equal_generators_give_equal_models():
 
     assert torch.equal(trained(1), trained(1))
     assert not torch.equal(trained(1), trained(2))
-
-
-def test_progress_is_told_at_every_step():
-    told: list[tuple[int, float]] = []
-    end = fit(
-        tiny_model(),
-        draw,
-        config(7),
-        pad_id=0,
-        rng=rng(),
-        progress=lambda step, loss: told.append((step, loss)),
-    )
-    assert [step for step, _ in told] == list(range(1, 8))
-    assert told[-1][1] == end

@@ -391,6 +391,21 @@ def test_threads_and_processes_play_as_one_alone_does() -> None:
         assert list(pool.map(trace, range(8))) == serial
 
 
+def test_a_vector_environment_plays_as_its_parts_do() -> None:
+    vector = gymnasium.make_vec("ALFWorld-v0", num_envs=4, **TINY)
+    singles = [make() for _ in range(4)]
+    observations, infos = vector.reset(seed=[1, 2, 3, 4])
+    alone = [env.reset(seed=seed) for seed, env in zip((1, 2, 3, 4), singles, strict=True)]
+    assert list(observations) == [observation for observation, _ in alone]
+    for _ in range(20):
+        actions = tuple(a[2] for a in infos["admissible_actions"])
+        observations, rewards, ended, cut, infos = vector.step(actions)
+        steps = [env.step(action) for env, action in zip(singles, actions, strict=True)]
+        assert list(observations) == [step[0] for step in steps]
+        assert list(zip(rewards, ended, cut, strict=True)) == [step[1:4] for step in steps]
+        assert list(infos["admissible_actions"]) == [s[4]["admissible_actions"] for s in steps]
+
+
 def test_a_vector_environment_over_processes_works() -> None:
     vector = gymnasium.make_vec(
         "ALFWorld-v0",

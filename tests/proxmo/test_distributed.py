@@ -17,18 +17,18 @@ from typing import Any
 
 import pytest
 
+from proxmo.checkpoints import list_checkpoints
+from proxmo.distributed import SINGLE, check_devices
 from proxmo.errors import TrainingError, UsageError
-from proxmo.reporting.sinks import read_rows
 from proxmo.rollout.collector import Collector
 from proxmo.training.batching import shared_micro_batches
-from proxmo.training.checkpoint import list_checkpoints
-from proxmo.training.distributed import ALONE, check_devices
 from proxmo.training.launcher import Processes
 from proxmo.training.loop import Trainer
-from proxmo.training.run_directory import FollowedRun
+from proxmo.training.metrics_file import read_rows
+from proxmo.training.run_directory import RunDirectory
 from tests.fakes import rng, save_tiny_model
-from tests.proxmo.training import together
-from tests.proxmo.training.together import OBJECTIVES, learner, outcome, run_config, update
+from tests.proxmo import together
+from tests.proxmo.together import OBJECTIVES, learner, outcome, run_config, update
 
 torch = pytest.importorskip("torch")
 
@@ -37,7 +37,7 @@ FORMS = ("data", "fsdp")
 
 def in_two_processes(repository: Path, out: Path, *scenarios: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.proxmo.training.together", out, *scenarios],
+        [sys.executable, "-m", "tests.proxmo.together", out, *scenarios],
         capture_output=True,
         text=True,
         cwd=repository,
@@ -128,7 +128,7 @@ def test_pieces_of_a_bfloat16_model_are_trained_in_float32_and_saved_whole(resul
 def test_adapters_are_trained_alike_in_one_process_and_in_two(repository: Path, tmp_path: Path):
     pytest.importorskip("peft")
     in_two_processes(repository, tmp_path, "adapt")
-    together.adapt(ALONE, tmp_path, forms=("data",))
+    together.adapt(SINGLE, tmp_path, forms=("data",))
     alone = load(tmp_path / "adapters-data-0.pt")
     assert_same(alone, load(tmp_path / "adapters-data-1.pt"))
     assert_same(alone, load(tmp_path / "adapters-fsdp-1.pt"))
@@ -225,15 +225,16 @@ def test_processes_get_equally_many_batches_that_count_every_row_once():
 
 
 def test_one_process_alone_exchanges_nothing():
-    assert (ALONE.leads, ALONE.owns(7)) == (True, True)
-    assert (ALONE.gather("x"), ALONE.told("x"), ALONE.any(False)) == (["x"], "x", False)
-    assert ALONE.totals({"a": 0.1}) == {"a": 0.1}
+    assert (SINGLE.is_main, SINGLE.owns(7)) == (True, True)
+    assert (SINGLE.all_gather("x"), SINGLE.broadcast("x"), SINGLE.any(False)) == (["x"], "x", False)
+    assert SINGLE.all_reduce({"a": 0.1}) == {"a": 0.1}
 
 
 def test_a_follower_writes_nothing_and_knows_the_evaluations_that_stay(results: Path):
     path = results / "data"
     before = {p: p.stat().st_mtime_ns for p in path.rglob("*")}
-    with FollowedRun(path, run_config(results / "model")) as followed:
+    config = run_config(results / "model")
+    with RunDirectory(path, config, resume=True, writes=False) as followed:
         followed.create()
         followed.truncate_after(2)
         assert [iteration for iteration, _ in followed.evaluations()] == [0]
@@ -269,14 +270,14 @@ def test_too_few_gpus_are_told(device: str, gpus: int, text: str, monkeypatch: p
 
 def dies(directory: Path) -> None:
     """What a process does whose memory runs out, while the other waits for it."""
-    from proxmo.training.distributed import joined
+    from proxmo.distributed import process_group
 
-    with joined("cpu") as world:
-        (directory / str(world.rank)).touch()
-        world.gather(None)
-        if world.rank == 1:
+    with process_group("cpu") as processes:
+        (directory / str(processes.rank)).touch()
+        processes.all_gather(None)
+        if processes.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        world.gather(None)
+        processes.all_gather(None)
 
 
 def test_one_that_dies_ends_all_and_is_named(

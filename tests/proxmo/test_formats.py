@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxmo.reporting.formats import count, duration, interval, percent, sparkline
+from proxmo.formats import count, duration, interval, percent, sparkline
 
 
 def test_shares_and_intervals_are_percent():

@@ -9,8 +9,8 @@ import pytest
 from proxmo.config import Config, EnvConfig, ModelConfig, RolloutConfig
 from proxmo.config_loading import resolve
 from proxmo.errors import UsageError
-from proxmo.reporting import plan as module
-from proxmo.reporting.plan import plan
+from proxmo.training import plan as module
+from proxmo.training.plan import plan
 from tests.fakes import COUNTER, save_tiny_model
 
 RECIPE = "alfworld-qwen2.5-1.5b"
@@ -38,7 +38,7 @@ def test_a_recipe_is_planned_for_a_gpu_without_having_one():
 def test_what_does_not_fit_is_said_with_the_ways_out():
     large = resolve(["webshop-qwen2.5-7b"])
     assert any("do not fit into 80.0 GB" in one for one in plan(large, play=False))
-    assert not any("do not fit" in one for one in plan(large, play=False, processes=8))
+    assert not any("do not fit" in one for one in plan(large, play=False, nproc=8))
 
 
 def test_the_bound_on_tokens_takes_the_step_limit_a_world_is_registered_with():

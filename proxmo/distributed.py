@@ -1,7 +1,7 @@
-"""The processes that train together: who is who, what they tell each other, how gradients add up.
+"""The processes that train together: ranks, exchange of values, sums of gradients.
 
-Started by `proxmo train --nproc N` (see `launcher`), by torchrun, or by whatever else sets its
-variables. One process alone needs none of this: every exchange gives back what it was given.
+`proxmo train --nproc N` starts them (see `training.launcher`), or torchrun, or anything else that
+sets the same variables. In a single process every exchange returns what it was given.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from proxmo.errors import UsageError
 
 T = TypeVar("T")
 
-# One process may be busy for long while the others wait for it: with the slowest game, or with the
-# building of the embedded model. That one has died is for the launcher to see, not for a clock.
-_PATIENCE = timedelta(days=1)
-# What a launcher tells its processes. An engine that one of them starts must not find it: it would
-# look for its own peers there.
-_TOLD = (
+# The others may wait long for one process: it plays the slowest game, or builds the embedded model.
+# The launcher notices when a process dies; a timeout must not.
+_TIMEOUT = timedelta(days=1)
+# What a launcher sets. We remove it, because an engine that a process starts would look for its own
+# peers there.
+_LAUNCHER_VARIABLES = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
     *("GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME"),
     *("TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_RUN_ID"),
 )
 
 
-class World:
-    """All processes of a run; each method is called by all of them, in the same order.
+class ProcessGroup:
+    """All processes of a run; every process calls the same methods in the same order.
 
     Args:
         rank: number of this process.
-        size: how many there are.
+        size: number of processes.
         group: torch's process group for the exchange of objects; None for the default one.
     """
 
@@ -43,16 +43,16 @@ class World:
         self._group = group
 
     @property
-    def leads(self) -> bool:
-        """Whether this is the process that writes and reports."""
+    def is_main(self) -> bool:
+        """Whether this process (rank 0) writes files and reports."""
         return self.rank == 0
 
     def owns(self, number: int) -> bool:
-        """Whether piece `number` of work that is dealt out falls to this process."""
+        """Whether this process does piece `number` of work that is dealt out in turn."""
         return number % self.size == self.rank
 
-    def gather(self, value: T) -> list[T]:
-        """The values of all processes, by rank."""
+    def all_gather(self, value: T) -> list[T]:
+        """Returns the values of all processes, by rank."""
         if self.size == 1:
             return [value]
         import torch.distributed as dist
@@ -62,38 +62,38 @@ class World:
         return values
 
     def any(self, value: bool) -> bool:
-        """Whether it is true of any process."""
-        return any(self.gather(value))
+        """Whether the value is true in any process."""
+        return any(self.all_gather(value))
 
-    def told(self, value: T) -> T:
-        """The value that the first process has."""
+    def broadcast(self, value: T) -> T:
+        """Returns the value of the main process."""
         if self.size == 1:
             return value
         import torch.distributed as dist
 
-        values: list[Any] = [value if self.leads else None]
+        values: list[Any] = [value if self.is_main else None]
         dist.broadcast_object_list(values, src=0, group=self._group)
         first: T = values[0]
         return first
 
-    def totals(self, sums: Mapping[str, float]) -> dict[str, float]:
-        """Adds up sums by name."""
-        parts = self.gather(sums)
+    def all_reduce(self, sums: Mapping[str, float]) -> dict[str, float]:
+        """Adds the values of all processes by name."""
+        parts = self.all_gather(sums)
         return {name: sum(part[name] for part in parts) for name in sums}
 
     @contextmanager
-    def one_first(self) -> Iterator[None]:
-        """The first process runs the block before all others: they find what it has made."""
-        if not self.leads:
-            self.gather(None)
+    def main_first(self) -> Iterator[None]:
+        """Runs the block in the main process first; the others then find what it made."""
+        if not self.is_main:
+            self.all_gather(None)
         yield
-        if self.leads:
-            self.gather(None)
+        if self.is_main:
+            self.all_gather(None)
 
-    def add_gradients(self, weights: Iterable[Any]) -> None:
-        """Adds up the gradients of whole weights in place; those of sharded ones are sums already.
+    def all_reduce_gradients(self, weights: Iterable[Any]) -> None:
+        """Adds the gradients of all processes in place, except those of sharded weights.
 
-        A weight has a gradient either in every process or in none.
+        FSDP2 has added those already. A weight has a gradient in every process or in none.
         """
         if self.size == 1:
             return
@@ -108,34 +108,34 @@ class World:
         for one in under_way:
             one.wait()
 
-    def channel(self) -> World:
-        """The same processes, for exchanges of another thread than that of the caller."""
+    def new_group(self) -> ProcessGroup:
+        """Returns the same processes with a channel of their own, for use in another thread."""
         if self.size == 1:
             return self
         import torch.distributed as dist
 
-        group = dist.new_group(backend="gloo", timeout=_PATIENCE)
-        return World(self.rank, self.size, group)
+        group = dist.new_group(backend="gloo", timeout=_TIMEOUT)
+        return ProcessGroup(self.rank, self.size, group)
 
 
-ALONE = World()
+SINGLE = ProcessGroup()
 
 
 @contextmanager
-def joined(device: str) -> Iterator[World]:
-    """Joins the processes that this one was started with; there need not be any.
+def process_group(device: str) -> Iterator[ProcessGroup]:
+    """Joins the processes that a launcher started; without a launcher the group has one member.
 
-    Each has a GPU of its own, and sees no other from here on: nothing may have used one before.
+    Each process gets one GPU and sees no other from then on, so call this before anything uses one.
 
     Args:
-        device: as `model.device` says it.
+        device: value of `model.device`.
 
     Raises:
-        UsageError: the device is one certain GPU, or there are fewer GPUs than processes.
+        UsageError: `device` names one GPU, or there are fewer GPUs than processes.
     """
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield ALONE
+        yield SINGLE
         return
     import torch
     import torch.distributed as dist
@@ -150,19 +150,19 @@ def joined(device: str) -> Iterator[World]:
     elif "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // here))
     dist.init_process_group("cpu:gloo,cuda:nccl" if gpu else "gloo")
-    world = World(dist.get_rank(), size).channel()
-    for name in _TOLD:
+    processes = ProcessGroup(dist.get_rank(), size).new_group()
+    for name in _LAUNCHER_VARIABLES:
         os.environ.pop(name, None)
-    yield world
-    # Not after an error: the others may be waiting for what will never come.
+    yield processes
+    # Not after an error: the others may wait for an exchange that never comes.
     dist.destroy_process_group()
 
 
 def check_devices(device: str, processes: int) -> bool:
-    """Whether that many processes get a GPU each; False where they share the CPU.
+    """Whether that many processes get a GPU each; False if they share the CPU.
 
     Raises:
-        UsageError: see `joined`.
+        UsageError: see `process_group`.
     """
     import torch
 

@@ -1,48 +1,50 @@
-"""What `proxmo train --dry-run` says besides the configuration: model, device, memory, tokens."""
+"""What `proxmo train --dry-run` adds to the configuration: model, device, memory, tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import gymnasium
+
+import proxmo_envs  # noqa: F401  registers the ids
 from proxmo.config import Config
 from proxmo.errors import UsageError
-from proxmo.reporting.formats import count
+from proxmo.formats import count
 from proxmo.training.architecture import FAMILIES, Architecture, find_architecture
-from proxmo.training.estimate import Memory, memory, most_tokens, played
+from proxmo.training.estimate import Memory, measure_episodes, memory, most_tokens
 
 GB = 1e9
-# What a GPU is taken to have where there is none to ask.
+# Assumed memory of a GPU if this machine has none.
 _USUAL_GPU = 80 * GB
-# There where the driver of NVIDIA is: asking torch costs seconds.
+# Exists if NVIDIA's driver is loaded; asking torch costs seconds.
 _DRIVER = Path("/dev/nvidiactl")
-_STEP_LIMITS = {"ALFWorld-v0": 50, "WebShop-v0": 15}
 
 
-def plan(config: Config, *, play: bool, processes: int = 1) -> list[str]:
-    """Lines about what a run of this configuration needs, as far as it can be known.
+def plan(config: Config, *, play: bool, nproc: int = 1) -> list[str]:
+    """Lines about the needs of a run, as far as they can be known.
 
     Args:
         config: of the run.
-        play: whether some tasks may be played without a model, to see how long prompts are.
-        processes: how many there are, each with a device of its own.
+        play: whether to play a few tasks without a model, to see how long prompts are.
+        nproc: number of processes, each with its own device.
 
     Raises:
-        UsageError: the device is not there, or the model's context is too short.
+        UsageError: this machine lacks the device, or the model's context is too short.
     """
     gpus = _gpus(config.model.device)
     model = find_architecture(config.model.name, config.env.id)
     lines = [*_model(config, model), *_device(config, gpus)]
     if model is not None:
-        # With vLLM in this process a GPU is meant, even if it is not in this machine.
+        # vLLM in this process means a GPU, even if this machine has none.
         on_gpu = config.model.device != "cpu" and bool(gpus or config.rollout.engine == "vllm")
-        needed = memory(config, model, on_gpu=on_gpu, processes=processes)
-        lines += _memory(config, needed, gpus[0] if gpus else None, processes)
+        needed = memory(config, model, on_gpu=on_gpu, nproc=nproc)
+        lines += _memory(config, needed, gpus[0] if gpus else None, nproc)
     return [*lines, *_tokens(config, play)]
 
 
 def _gpus(device: str) -> list[float]:
-    """Bytes of each GPU of this machine; the one that is asked for has to be there."""
+    """Bytes of each GPU of this machine; raises if it lacks the configured one."""
     if device == "cpu" or (device == "auto" and not _DRIVER.exists()):
         return []
     import torch
@@ -65,7 +67,7 @@ def _model(config: Config, model: Architecture | None) -> Iterator[str]:
     needed = config.prompt.max_prompt_tokens + config.sampling.max_new_tokens
     if model.context is not None and needed > model.context:
         raise UsageError(
-            f"prompts of {config.prompt.max_prompt_tokens} and replies of "
+            f"prompts of {config.prompt.max_prompt_tokens} and responses of "
             f"{config.sampling.max_new_tokens} tokens exceed the context of {config.model.name}, "
             f"{model.context}; lower prompt.max_prompt_tokens or sampling.max_new_tokens"
         )
@@ -85,8 +87,8 @@ def _device(config: Config, gpus: list[float]) -> Iterator[str]:
         yield "device: no GPU here, so cpu on this machine"
 
 
-def _memory(config: Config, needed: Memory, device: float | None, processes: int) -> Iterator[str]:
-    each = f" on each of {processes} devices" if processes > 1 else ""
+def _memory(config: Config, needed: Memory, device: float | None, nproc: int) -> Iterator[str]:
+    each = f" on each of {nproc} devices" if nproc > 1 else ""
     yield (
         f"memory: {_size(needed.update_peak)}{each} while training "
         f"({_parts({**needed.kept, **needed.updating})}), libraries not counted"
@@ -115,39 +117,32 @@ def _memory(config: Config, needed: Memory, device: float | None, processes: int
 
 
 def _tokens(config: Config, play: bool) -> Iterator[str]:
-    world = config.env.id.rpartition(":")[2]
-    limit = config.env.max_steps or _STEP_LIMITS.get(world) or _registered_limit(world)
+    name = config.env.id.rpartition(":")[2]
+    spec = gymnasium.registry.get(name)  # an environment of the user's own after its import
+    limit = config.env.max_steps or (spec.max_episode_steps if spec else None)
     episodes = config.rollout.tasks * config.rollout.group_size
     if limit is None:
-        yield f"tokens: no upper bound, {world} has no step limit here (env.max_steps)"
+        yield f"tokens: no upper bound, {name} has no step limit here (env.max_steps)"
     else:
         most = most_tokens(config, limit)
         yield (
             f"tokens: at most {count(most.total)} per iteration, {count(most.prompt)} of prompts "
-            f"and {count(most.reply)} of replies ({episodes} episodes of {limit} steps)"
+            f"and {count(most.response)} of responses ({episodes} episodes of {limit} steps)"
         )
     if not play:
         return
     for player in ("expert", "random"):
-        like = played(config, player)
+        like = measure_episodes(config, player)
         if like is None:
-            yield f"tokens: {world} cannot be played by the {player} player"
+            yield f"tokens: {name} cannot be played by the {player} player"
             continue
         expected = like.tokens(config)
         yield (
             f"tokens: about {count(expected.total)} per iteration, {count(expected.prompt)} of "
-            f"prompts and {count(expected.reply)} of replies, for an agent that plays like the "
-            f"{player} one ({like.steps:.1f} steps an episode, prompts of {like.prompt:.0f} and "
-            f"replies of {like.reply:.0f} tokens)"
+            f"prompts, {count(expected.response)} of responses, for an agent that plays like "
+            f"the {player} one ({like.steps:.1f} steps an episode, prompts of {like.prompt:.0f}, "
+            f"responses of {like.response:.0f} tokens)"
         )
-
-
-def _registered_limit(world: str) -> int | None:
-    """The step limit of an environment of one's own, once its module has been imported."""
-    import gymnasium
-
-    spec = gymnasium.registry.get(world)
-    return None if spec is None else spec.max_episode_steps
 
 
 def _parts(parts: Mapping[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""How numbers look to a reader: shares, intervals, durations, small trends."""
+"""Formats numbers for people: shares, intervals, durations, sparklines."""
 
 from __future__ import annotations
 

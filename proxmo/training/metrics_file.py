@@ -1,4 +1,4 @@
-"""Where metrics are kept: one JSON row per line, readable during the run and after a crash."""
+"""metrics.jsonl: one JSON row per iteration, readable during the run and after a crash."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from proxmo.errors import DataError
 from proxmo.files import replace_text
 
 
-class JsonlSink:
+class MetricsFile:
     """Appends rows to `metrics.jsonl`.
 
-    A row is complete once it ends in a newline. What a killed process left behind of a row is cut
-    off when the file is opened again, so that the next row does not continue it.
+    A row is complete once it ends in a newline. Opening the file cuts off a row that a killed
+    process left unfinished, so that the next row does not continue it.
+
+    Args:
+        path: of the file; its directory must exist before the first row.
+        repair: whether to cut; only the process that writes may.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open (or create) the file at `path`, whose directory must exist."""
+    def __init__(self, path: Path, *, repair: bool = True) -> None:
         self.path = path
-        if path.exists():
+        if repair and path.exists():
             _cut_unfinished_row(path)
 
     def append(self, iteration: int, metrics: Mapping[str, float]) -> None:

@@ -1,6 +1,6 @@
 """Two forked processes that do the scenarios of test_distributed.py; run as a program.
 
-    python -m tests.proxmo.training.together OUT SCENARIO...
+    python -m tests.proxmo.together OUT SCENARIO...
 
 Each leaves its results in OUT. Forked from a process that has imported everything and computed
 nothing, they start at once.
@@ -23,8 +23,8 @@ import transformers  # noqa: F401  before the fork
 from torch.multiprocessing.spawn import _prctl_pr_set_pdeathsig
 
 from proxmo.config import CheckpointConfig, Config, ModelConfig, OptimConfig
+from proxmo.distributed import ProcessGroup, process_group
 from proxmo.policies.transformers import TransformersPolicy
-from proxmo.training.distributed import World, joined
 from proxmo.training.learner import Learner
 from proxmo.training.loop import Trainer
 from proxmo.types import Step
@@ -51,14 +51,14 @@ TEXTS = ["now 1", "to 12 now 3 up", "0", "now 0 to 1"] * 3 + ["up"]
 
 
 def sampled() -> list[Step]:
-    """Steps whose replies an untrained model gave."""
+    """Steps whose responses an untrained model gave."""
     tokenizer = tiny_tokenizer()
     prompts = [tokenizer(text)["input_ids"] for text in TEXTS]
     policy = TransformersPolicy(tiny_model(), tokenizer)
-    replies = policy.generate(prompts, temperature=1.0, max_new_tokens=6, seed=(1,))
+    responses = policy.generate(prompts, temperature=1.0, max_new_tokens=6, seed=(1,))
     return [
         Step(0, "", tuple(p), r.ids, r.logprobs, r.text, r.text, True, "ok", 0.0, 0)
-        for p, r in zip(prompts, replies, strict=True)
+        for p, r in zip(prompts, responses, strict=True)
     ]
 
 
@@ -83,38 +83,40 @@ def outcome(trained: Learner, metrics: dict[str, float]) -> dict[str, Any]:
     return {"metrics": metrics, "weights": weights(trained.whole), "state": trained.state()}
 
 
-def learn(world: World, out: Path) -> None:
+def learn(processes: ProcessGroup, out: Path) -> None:
     """Two updates of each objective, in both forms, and what is saved after each."""
     for objective in OBJECTIVES:
         for sharded in (False, True):
-            trained = learner(objective, world=world, sharded=sharded)
+            trained = learner(objective, processes=processes, sharded=sharded)
             for number in range(2):
                 found = outcome(trained, update(trained, number))
-                name = f"{objective}-{'fsdp' if sharded else 'data'}-{number}-{world.rank}.pt"
+                name = f"{objective}-{'fsdp' if sharded else 'data'}-{number}-{processes.rank}.pt"
                 torch.save(found, out / name)
 
 
-def go_on(world: World, out: Path) -> None:
+def go_on(processes: ProcessGroup, out: Path) -> None:
     """The second update, after the first of a single process."""
     for sharded in (False, True):
         saved = torch.load(out / "single.pt", weights_only=True)
         model = tiny_model()
         model.load_state_dict(saved["weights"], strict=False)
-        trained = learner("everything", model=model, world=world, sharded=sharded)
+        trained = learner("everything", model=model, processes=processes, sharded=sharded)
         trained.load_state(saved["state"])
         found = outcome(trained, update(trained, 1))
-        torch.save(found, out / f"resumed-{'fsdp' if sharded else 'data'}-{world.rank}.pt")
+        torch.save(found, out / f"resumed-{'fsdp' if sharded else 'data'}-{processes.rank}.pt")
 
 
-def half(world: World, out: Path) -> None:
+def half(processes: ProcessGroup, out: Path) -> None:
     """Updates of a bfloat16 model, and what is saved after each."""
-    trained = learner("one step", model=tiny_model().to(torch.bfloat16), world=world, sharded=True)
+    trained = learner(
+        "one step", model=tiny_model().to(torch.bfloat16), processes=processes, sharded=True
+    )
     for number in range(2):
         found = outcome(trained, update(trained, number))
-        torch.save(found, out / f"half-{number}-{world.rank}.pt")
+        torch.save(found, out / f"half-{number}-{processes.rank}.pt")
 
 
-def adapt(world: World, out: Path, forms: tuple[str, ...] = ("data", "fsdp")) -> None:
+def adapt(processes: ProcessGroup, out: Path, forms: tuple[str, ...] = ("data", "fsdp")) -> None:
     """Updates of adapters, with the base as the reference."""
     from proxmo.training.adapters import add_adapters
 
@@ -123,11 +125,11 @@ def adapt(world: World, out: Path, forms: tuple[str, ...] = ("data", "fsdp")) ->
         config = replace(OPTIM, kl_coef=0.1, lr=1e-2)
         sharded = form == "fsdp"
         trained = Learner(
-            model, None, config, temperature=1.0, pad_id=0, world=world, sharded=sharded
+            model, None, config, temperature=1.0, pad_id=0, processes=processes, sharded=sharded
         )
         for number in range(2):
             metrics = update(trained, number)
-        torch.save(outcome(trained, metrics), out / f"adapters-{form}-{world.rank}.pt")
+        torch.save(outcome(trained, metrics), out / f"adapters-{form}-{processes.rank}.pt")
 
 
 def run_config(model: Path, iterations: int = 3, parallel: str = "data") -> Config:
@@ -145,33 +147,30 @@ def run_config(model: Path, iterations: int = 3, parallel: str = "data") -> Conf
     )
 
 
-def train(world: World, out: Path) -> None:
+def train(processes: ProcessGroup, out: Path) -> None:
     """Whole runs in both forms."""
     for parallel in ("data", "fsdp"):
         config = run_config(out / "model", parallel=parallel)
-        Trainer(config, out=out / parallel, world=world).run()
+        Trainer(config, out=out / parallel, processes=processes).run()
 
 
-def engine(world: World, out: Path) -> None:
+def engine(processes: ProcessGroup, out: Path) -> None:
     """A run with an engine in each process that holds weights of its own, as vLLM does."""
-    from proxmo.training import sampler
-    from tests.proxmo.training.test_sampler import Elsewhere
-
-    sampler._vllm = lambda config, model, tokenizer, source, *_: Elsewhere(source)
     config = run_config(out / "model", parallel="fsdp")
-    config = replace(config, rollout=replace(config.rollout, engine="vllm"))
-    Trainer(config, out=out / "engine", world=world).run()
+    own = "tests.proxmo.training.test_sampler:start"
+    config = replace(config, rollout=replace(config.rollout, engine=own))
+    Trainer(config, out=out / "engine", processes=processes).run()
 
 
-def stop(world: World, out: Path) -> None:
+def stop(processes: ProcessGroup, out: Path) -> None:
     """A run that only the second process is asked to stop."""
-    trainer = Trainer(run_config(out / "model"), out=out / "stopped", world=world)
-    if world.rank == 1:
+    trainer = Trainer(run_config(out / "model"), out=out / "stopped", processes=processes)
+    if processes.rank == 1:
         trainer.request_stop()
     assert not trainer.run().finished
 
 
-SCENARIOS: dict[str, Callable[[World, Path], None]] = {
+SCENARIOS: dict[str, Callable[[ProcessGroup, Path], None]] = {
     one.__name__: one for one in (learn, go_on, half, adapt, train, stop, engine)
 }
 
@@ -191,9 +190,9 @@ def main(out: Path, names: list[str]) -> None:
             _prctl_pr_set_pdeathsig(signal.SIGKILL)
             os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
             try:
-                with joined("cpu") as world:
+                with process_group("cpu") as processes:
                     for name in names:
-                        SCENARIOS[name](world, out)
+                        SCENARIOS[name](processes, out)
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)

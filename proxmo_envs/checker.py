@@ -1,0 +1,235 @@
+"""Check an environment against the contract: play a few episodes, report every breach at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from proxmo_envs.contract import (
+    SUCCESS_KEYS,
+    Ability,
+    abilities_of,
+    accepts,
+    breaches,
+    expected,
+    reward_breaches,
+)
+from proxmo_envs.errors import ContractError
+from proxmo_envs.task import TaskSet
+
+# An episode of the check that is longer than this has no end.
+_LONGEST = 1_000
+_DEFAULTS = {
+    "task": "no info['task']: the first observation serves as the task",
+    "task_type": "no info['task_type']: all tasks are of one type, unknown",
+    "admissible_actions": "no info['admissible_actions']: prompts list none, every well-formed "
+    "action is valid, and the random policy cannot play",
+    "score": "no info['score']: it is 1 for success, else 0",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EnvReport:
+    """What `check_text_env` found out about an environment that keeps the contract.
+
+    Attributes:
+        env: its id, or the name of its class.
+        success: how success is determined, in a sentence.
+        success_key: the key of the info that tells it; "" where the reward does.
+        defaults: what stands in for what is missing, a sentence each.
+        abilities: optional abilities, present or not.
+    """
+
+    env: str
+    success: str
+    success_key: str
+    defaults: tuple[str, ...] = ()
+    abilities: tuple[Ability, ...] = ()
+
+
+def check_text_env(env: Any, *, episodes: int = 3, seed: int = 0) -> EnvReport:
+    """Play a few episodes with random actions and compare them with the contract.
+
+    Args:
+        env: what `gymnasium.make` returned, or an instance of the class.
+        episodes: how many to play.
+        seed: of the tasks and the actions.
+
+    Raises:
+        ContractError: the environment breaks the contract; the error lists every breach.
+    """
+    check = _Check(env, np.random.default_rng(seed))
+    check.play(episodes)
+    if check.found:
+        raise ContractError(list(check.found), check.name)
+    return check.report()
+
+
+@dataclass(slots=True)
+class _Check:
+    """The episodes of a check; `found` holds the breaches in order, each once."""
+
+    env: Any
+    rng: np.random.Generator
+    # Only find out how success is told: play no longer than that takes.
+    quick: bool = False
+    found: dict[str, None] = field(default_factory=dict)
+    # Breaches that a quick check forgives: they may be those of one task, or of a server.
+    failures: dict[str, None] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    missing: set[str] = field(default_factory=set)
+
+    @property
+    def name(self) -> str:
+        spec = self.env.spec
+        return spec.id if spec is not None else type(self.env.unwrapped).__name__
+
+    def play(self, episodes: int) -> None:
+        for number, task_id in enumerate(self._task_ids(episodes)):
+            if self._knows_enough():
+                return
+            failure = self._guarded(partial(self._episode, number, task_id))
+            if failure is not None:
+                self.failures[failure] = None
+        if not self.quick:
+            self.found |= self.failures
+            self._guarded(self._compare_resets)
+
+    def _knows_enough(self) -> bool:
+        return self.quick and bool(self.seen & {*SUCCESS_KEYS})
+
+    def _task_ids(self, number: int) -> Sequence[str | None]:
+        lister = getattr(self.env.unwrapped, "task_set", None)
+        if lister is None:
+            return [None] * number
+        spec = self.env.spec
+        kwargs = dict(spec.kwargs) if spec is not None else {}
+        split = getattr(self.env.unwrapped, "split", kwargs.get("split", "train"))
+        given = {"split": split, "data": kwargs.pop("data", None), **kwargs}
+        given.pop("render_mode", None)
+        try:
+            tasks = lister(**{k: v for k, v in given.items() if accepts(lister, k)})
+            ids = tasks.ids
+            known = isinstance(tasks, TaskSet) and all(isinstance(one, str) for one in ids)
+            if not (known and ids):
+                raise TypeError(f"task_set returned {tasks!r:.100}")
+        except Exception as error:
+            breach = (
+                f"the class method task_set(split={split!r}) gives no TaskSet of texts: {error}"
+            )
+            self.failures[breach] = None
+            return [None] * number
+        return [ids[int(i)] for i in self.rng.integers(len(ids), size=number)]
+
+    def _guarded(self, play: Callable[[], None]) -> str | None:
+        """Call `play`; return what it raised as a finding."""
+        try:
+            play()
+        except Exception as error:
+            return f"{type(error).__name__} in an episode of random actions: {error}"
+        return None
+
+    def _reset(self, number: int, task_id: str | None) -> tuple[Any, Any]:
+        options = None if task_id is None else {"task_id": task_id}
+        return self._two(self.env.reset(seed=number, options=options))
+
+    def _two(self, result: Any) -> tuple[Any, Any]:
+        if not isinstance(result, tuple) or len(result) != 2:
+            self._find(expected("what reset returns", result, "(observation, info)"))
+            return "", {}
+        return result[0], result[1]
+
+    def _episode(self, number: int, task_id: str | None) -> None:
+        observation, info = self._reset(number, task_id)
+        self._look(observation, info)
+        if isinstance(info, dict) and task_id is not None:
+            came = info.get("task_id", task_id)
+            if came != task_id:
+                self._find(
+                    f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}"
+                )
+        for _ in range(_LONGEST):
+            if self._knows_enough():
+                return
+            result = self.env.step(self._action(info))
+            if not isinstance(result, tuple) or len(result) != 5:
+                wanted = "(observation, reward, terminated, truncated, info)"
+                self._find(expected("what step returns", result, wanted))
+                return
+            observation, reward, terminated, truncated, info = result
+            self._look(observation, info)
+            self._find(*reward_breaches(reward))
+            for name, ended in (("terminated", terminated), ("truncated", truncated)):
+                if not isinstance(ended, bool | np.bool_):
+                    self._find(expected(name, ended, "True or False"))
+            if terminated or truncated:
+                return
+        breach = (
+            f"an episode of random actions had no end after {_LONGEST} steps: register the "
+            "environment with max_episode_steps"
+        )
+        self.failures[breach] = None
+
+    def _look(self, observation: Any, info: Any) -> None:
+        self._find(*breaches(observation, info))
+        if isinstance(info, dict):
+            told = {key for key, value in info.items() if value is not None}
+            self.seen |= told
+            self.missing |= {"task", "task_type", "admissible_actions", "score"} - told
+
+    def _action(self, info: Any) -> str:
+        actions = info.get("admissible_actions") if isinstance(info, dict) else None
+        if isinstance(actions, list | tuple) and actions:
+            return str(actions[int(self.rng.integers(len(actions)))])
+        space = getattr(self.env, "action_space", None)
+        if space is None:
+            return ""
+        action = space.sample()
+        if not isinstance(action, str):
+            self._find(f"the action space is {space!r:.100}, expected one of texts")
+            return ""
+        return action
+
+    def _compare_resets(self) -> None:
+        task_id = self._task_ids(1)[0]
+        first, second = (self._reset(0, task_id)[0] for _ in range(2))
+        if first != second:
+            self._find(
+                "two resets with the same seed and task gave different observations: the episodes "
+                "of a group must start from the same state"
+            )
+
+    def _find(self, *findings: str) -> None:
+        self.found |= dict.fromkeys(findings)
+
+    def report(self) -> EnvReport:
+        key = next((key for key in SUCCESS_KEYS if key in self.seen), "")
+        if key:
+            success = f"success is info[{key!r}]"
+        else:
+            threshold = None if self.env.spec is None else self.env.spec.reward_threshold
+            success = "no info tells success, so it is " + (
+                "a positive return when the environment terminates"
+                if threshold is None
+                else f"a return of at least {threshold:g}, the reward threshold of the registration"
+            )
+        abilities = tuple(abilities_of(type(self.env.unwrapped)))
+        defaults = [text for key, text in _DEFAULTS.items() if key in self.missing]
+        if not abilities[0].present:
+            defaults.insert(0, "tasks are seeds: seed-0000, seed-0001, ...")
+        return EnvReport(self.name, success, key, tuple(defaults), abilities)
+
+
+def inspect_success(env: Any) -> tuple[EnvReport, list[str]]:
+    """Find out how an environment tells success: play until it does, at most two episodes.
+
+    Returns the report and the breaches found on the way. An episode that raises or does not end is
+    not one here: that may be the fault of one task, and ends one episode of a run.
+    """
+    check = _Check(env, np.random.default_rng(0), quick=True)
+    check.play(2)
+    return check.report(), list(check.found)
