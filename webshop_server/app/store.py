@@ -132,10 +132,6 @@ class Sessions:
         if not removed:
             raise self._unknown(token)
 
-    def reap(self) -> int:
-        """Remove the sessions that were idle for too long; return their number."""
-        return self._run("DELETE FROM session WHERE seen <= ?", self._idle_since())[1]
-
     def count(self) -> int:
         """Return the number of open sessions."""
         rows, _ = self._run("SELECT COUNT(*) FROM session WHERE seen > ?", self._idle_since())
@@ -153,7 +149,7 @@ class Sessions:
                 self._connection = None
 
     def _insert(self, session: Session, step: int) -> str:
-        self.reap()
+        self._run("DELETE FROM session WHERE seen <= ?", self._idle_since())
         token = secrets.token_hex(_TOKEN_BYTES)
         # One statement counts and writes, so that no other worker comes between.
         _, written = self._run(
