@@ -32,6 +32,9 @@ _HEADINGS = ("method", "cosine", "95 % interval", "AUC", "all steps")
 @options.path("--checkpoint", "The policy is this model instead of the noisy expert.")
 @options.count("--continuations", "Continuations of each visited state", 32, minimum=2)
 @options.text("--methods", "Methods, with options in brackets", metavar="M,...", name="names")
+@options.text(
+    "--against", "Methods to take differences to", metavar="M,...", default="gigpo,proxmo"
+)
 @options.seed("Seed", 0)
 @options.count("--workers", "Processes  [one per core]")
 @options.path("--out", "Keep what is measured; the same command then goes on there.")
@@ -45,6 +48,7 @@ def command(
     assignments: tuple[str, ...],
     max_steps: int | None,
     names: str | None,
+    against: str,
     checkpoint: Path | None,
     workers: int | None,
     out: Path | None,
@@ -80,7 +84,13 @@ def command(
             progress=lambda done, total: listener.phase("tasks", done=done, total=total),
         )
         listener.phase("methods")
-        found = compare(truths, methods, gamma=settings.gamma, seed=settings.seed)
+        found = compare(
+            truths,
+            methods,
+            gamma=settings.gamma,
+            against=split_names(against),
+            seed=settings.seed,
+        )
     if plot is not None:
         _draw(found, plot)
     if as_json:
@@ -133,6 +143,7 @@ def _print(found: Comparison, tasks: int) -> None:
 def _draw(found: Comparison, path: Path) -> None:
     """Draw the scores as dots with their intervals."""
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
         from proxmo.errors import MissingDependencyError
@@ -147,5 +158,7 @@ def _draw(found: Comparison, path: Path) -> None:
         axes.plot(score.cosine, place, "o", color=colour)
     axes.set_yticks(range(len(scores)), [name for name, _ in scores])
     axes.axvline(0, color="black", linewidth=0.8)
-    axes.set_xlabel("cosine with the true advantages, steps that do not win (95 % interval)")
-    figure.savefig(path)
+    axes.set_xlabel("cosine with the true advantages (95 % interval)")
+    # Text stays text: smaller, and it can be searched.
+    with rc_context({"svg.fonttype": "none"}):
+        figure.savefig(path)
