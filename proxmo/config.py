@@ -100,6 +100,8 @@ class RolloutConfig(Section):
     """Tasks (groups) per iteration."""
     group_size: Count = 8
     """Episodes per task (N in the papers)."""
+    invalid_penalty: PositiveOrZero = 0.1
+    """Subtracted from the advantage of a step whose action is invalid; no other step is touched."""
     engine: str = "transformers"
     """Engine that samples: "transformers" (the trained model itself), "vllm" (in this process),
     "vllm-server" (a running `vllm serve`), or `module:name` of your own."""
@@ -138,8 +140,6 @@ class CreditConfig(Section):
     reward_scale: Positive = 1.0
     """What a reward of 1 counts as in the step part. The paper's environments pay 10 for a win and
     these pay 1: a scale of 10 gives the paper's balance of step and episode part."""
-    invalid_penalty: PositiveOrZero = 0.1
-    """Subtracted from the advantage of a step whose action is invalid; no other step is touched."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further options of the method, for example {tau = 0.1, beta = 0.1, embedding = "tfidf"}."""
 

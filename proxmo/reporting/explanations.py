@@ -251,7 +251,7 @@ class RecordedIteration:
             "state": [one["observation"] for one in self._steps],
             "truncated": [one["outcome"] == Outcome.TRUNCATED.value for one in played],
             "action": [one["action"] for one in self._steps],
-            "penalty": config.credit.invalid_penalty * ~self._recorded("valid").astype(bool),
+            "penalty": config.rollout.invalid_penalty * ~self._recorded("valid").astype(bool),
         }
 
     def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
