@@ -23,10 +23,10 @@ from proxmo_envs.alfworld.text import NOTHING_HAPPENS
 from proxmo_envs.alfworld.world import World
 from proxmo_envs.errors import ProxmoEnvError
 
+from ..display import show_table
 from .processes import run_script
 
 ENV: Final = "ALFWorld-v0"
-HEADINGS: Final = ("ours", "original", "ratio")
 # Games in the packed file of each size.
 _GAMES = 200
 _STEPS = 40
@@ -47,16 +47,15 @@ class Beside:
     original_resets: float
     original_bytes: int
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """Return the rows of a table with `HEADINGS` after the name of the row."""
-        rates = {
-            "steps/s": (self.ours_steps, self.original_steps),
-            "resets/s": (self.ours_resets, self.original_resets),
-        }
-        return [
+    def show(self) -> None:
+        """Print a table of both."""
+        rates = (self.ours_steps, self.original_steps), (self.ours_resets, self.original_resets)
+        rows = [
             (name, f"{ours:,.0f}", f"{theirs:,.2f}", f"{ours / theirs:,.0f}")
-            for name, (ours, theirs) in rates.items()
-        ] + [("MB of the process", "", f"{self.original_bytes / 1e6:.0f}", "")]
+            for name, (ours, theirs) in zip(("steps/s", "resets/s"), rates, strict=True)
+        ]
+        rows.append(("MB of the process", "", f"{self.original_bytes / 1e6:.0f}", ""))
+        show_table((f"{self.tasks} tasks, {self.steps} steps", "ours", "original", "ratio"), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +162,14 @@ def beside(data: Path, python: str, tasks: int) -> Beside:
             "the original answers differently: tests/original/compare.py shows where"
         )
     steps = sum(len(one.commands) for one in ours)
-    rates = [
-        steps / sum(sum(one.seconds[1:]) for one in ours),
-        steps / sum(sum(one.seconds[1:]) for one in theirs),
-        len(ours) / (reading + sum(one.seconds[0] for one in ours)),
-        len(ours) / sum(one.seconds[0] for one in theirs),
-    ]
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    # In kilobytes, but for macOS.
-    return Beside(len(ours), steps, *rates, peak if sys.platform == "darwin" else peak * 1024)
+    return Beside(
+        tasks=len(ours),
+        steps=steps,
+        ours_steps=steps / sum(sum(one.seconds[1:]) for one in ours),
+        original_steps=steps / sum(sum(one.seconds[1:]) for one in theirs),
+        ours_resets=len(ours) / (reading + sum(one.seconds[0] for one in ours)),
+        original_resets=len(ours) / sum(one.seconds[0] for one in theirs),
+        # In kilobytes, but for macOS.
+        original_bytes=peak if sys.platform == "darwin" else peak * 1024,
+    )

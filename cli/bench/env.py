@@ -9,7 +9,7 @@ import gc
 import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -21,11 +21,12 @@ from proxmo.errors import UnknownNameError, UsageError
 from webshop_server.data import bundled
 
 from .. import options
-from ..display import progress, show, show_json, show_table
+from ..display import progress, show, show_json
 from . import alfworld
 from .measurements import Column, show_measurements
 from .processes import resident_bytes
 
+_SHOP: Final = "WebShop-v0"
 _EPISODE_STEPS: Final = 50
 _LIVE_GAMES: Final = 20
 # Games before the memory is first measured: by then caches are full.
@@ -99,7 +100,7 @@ def command(
     if (grown := speeds[-1].growth_bytes) is not None:
         show(f"memory grew by {grown / 1e6:.1f} MB over {games:,} games ({speeds[-1].size})")
     if both is not None:
-        show_table((f"{both.tasks} tasks, {both.steps} steps", *alfworld.HEADINGS), both.rows())
+        both.show()
 
 
 def sizes(env_id: str, folder: Path) -> dict[str, dict[str, Any]]:
@@ -112,13 +113,11 @@ def sizes(env_id: str, folder: Path) -> dict[str, dict[str, Any]]:
     Raises:
         UnknownNameError: the sizes of the environment are not known.
     """
-    known: dict[str, Callable[[Path], dict[str, dict[str, Any]]]] = {
-        alfworld.ENV: alfworld.sizes,
-        "WebShop-v0": lambda _: {size: {"difficulty": size} for size in bundled.DIFFICULTIES},
-    }
-    if env_id not in known:
-        raise UnknownNameError("environment to measure", env_id, known)
-    return known[env_id](folder)
+    if env_id == alfworld.ENV:
+        return alfworld.sizes(folder)
+    if env_id == _SHOP:
+        return {size: {"difficulty": size} for size in bundled.DIFFICULTIES}
+    raise UnknownNameError("environment to measure", env_id, (alfworld.ENV, _SHOP))
 
 
 def measure(

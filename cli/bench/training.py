@@ -24,8 +24,8 @@ from proxmo.agents.base import Decision, Situation
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.prompts import PromptBuilder, View
 from proxmo.config import CheckpointConfig, Config, CreditConfig, EnvConfig, EvalConfig
+from proxmo.listener import Listener
 from proxmo.policies.transformers import TransformersPolicy, load_model
-from proxmo.reporting.listener import Listener
 from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.models import EMBEDDED

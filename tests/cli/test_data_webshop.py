@@ -21,7 +21,7 @@ def test_raw_files_become_a_catalogue_that_opens(tmp_path: Path, capfd: pytest.C
     assert (result["products"], result["synthetic_goals"], result["human_goals"]) == (2, 4, 1)
     assert result["bytes"] > 1000
     assert "left out 1 of 3 rows" in said.err
-    assert "search: 0 products" in said.err
+    assert "search  0  products" in said.err
     catalogue = open_catalogue(out)
     assert catalogue.manifest_hash == result["manifest_hash"]
     assert catalogue.get("B000000002").title == "Blue Wool Scarf"
