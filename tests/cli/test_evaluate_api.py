@@ -138,23 +138,14 @@ def test_a_directory_of_something_else_stays_as_it_is(proxmo):
     assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
 
 
-def test_prices_become_costs(proxmo):
+def test_prices_become_costs_that_are_not_rounded_to_nothing(proxmo):
+    command = ("--env", COUNTER, "--split", "test", "--price-in", "2", "--price-out", "10")
     with stub_api(lambda *_: "<action>up</action>") as server:
-        done = proxmo(
-            *(*api(server), "--env", COUNTER, "--split", "test", "--json"),
-            *("--price-in", "2", "--price-out", "10"),
-        )
-    said = json.loads(done.out)
-    assert said["wins"] == 5
-    read, written = said["prompt_tokens"], said["response_tokens"]
-    assert written == 5
-    assert said["cost"] == pytest.approx((2 * read + 10 * written) / 1e6)
-
-
-def test_the_cost_of_a_few_cheap_episodes_is_not_shown_as_nothing(proxmo):
-    with stub_api(lambda *_: "<action>up</action>") as server:
-        done = proxmo(*api(server), "--env", COUNTER, "--split", "test", "--price-out", "10")
-    assert done.out.count("cost 0.0001") == done.err.count("cost 0.0001") == 1
+        said = json.loads(proxmo(*api(server), *command, "--json").out)
+        shown = proxmo(*api(server), "--env", COUNTER, "--split", "test", "--price-out", "10")
+    assert (said["wins"], said["response_tokens"]) == (5, 5)
+    assert said["cost"] == pytest.approx((2 * said["prompt_tokens"] + 10 * 5) / 1e6)
+    assert shown.out.count("cost 0.0001") == shown.err.count("cost 0.0001") == 1
 
 
 def test_a_success_of_zero_says_that_no_prompt_fitted(proxmo):
