@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +46,19 @@ def proxmo(
         return Outcome(code, captured.out, captured.err)
 
     return call
+
+
+def start(*arguments: object, **settings: Any) -> subprocess.Popen[str]:
+    """Starts the command line in a process of its own; its output goes to pipes."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
+    return subprocess.Popen(command, **{**pipes, **settings})
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 300) -> Outcome:
+    """Waits for the end of a process."""
+    out, err = process.communicate(timeout=seconds)
+    return Outcome(process.returncode, out, err)
 
 
 @dataclass

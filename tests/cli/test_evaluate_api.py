@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +15,7 @@ import pytest
 
 import proxmo_envs  # noqa: F401  registers the ids
 from proxmo.policies.openai import ApiLimits
+from tests.cli.conftest import finish, start
 from tests.fakes import COUNTER, Answer, StubApi, stub_api
 
 pytest.importorskip("openai", reason="needs the extra api")
@@ -210,14 +209,13 @@ def test_ctrl_c_ends_what_is_in_flight_and_keeps_what_was_played(plans, tmp_path
         return Answer("late", delay_s=300.0) if stuck in prompt else play(prompt, number)
 
     with stub_api(answer) as server:
-        command = [sys.executable, "-m", "proxmo_cli", *api(server), *GAMES, "--out", "run"]
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        process = start(*api(server), *GAMES, "--out", "run", cwd=tmp_path)
         results = tmp_path / "run" / "results.jsonl"
         while not (results.exists() and results.read_text().count("\n") == 3):
             assert process.poll() is None
             time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
-    assert process.returncode == 3
-    assert "what was played is kept in run; the same command goes on" in said
-    assert "interrupted" in said and "Traceback" not in said
+        done = finish(process)
+    assert done.code == 3
+    assert "what was played is kept in run; the same command goes on" in done.err
+    assert "interrupted" in done.err and "Traceback" not in done.err

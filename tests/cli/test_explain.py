@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
 
+from tests.cli.conftest import finish, start
 from tests.proxmo.reporting.recorded_runs import record, with_credit
 
 OWN_METHOD = """
@@ -64,12 +63,11 @@ def test_a_method_of_ones_own_is_found_in_the_working_directory(run, tmp_path):
     (tmp_path / "own_credit.py").write_text(OWN_METHOD)
 
     def call(*arguments):
-        command = [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
         # As of the installed script: Python itself does not look into the working directory.
         env = os.environ | {"PYTHONSAFEPATH": "1"}
-        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = finish(start(*arguments, cwd=tmp_path, env=env))
+        assert done.code == 0, done.err
+        return done.out
 
     name = "own_credit:last_step_only"
     told = call("explain", run, "--episode", "0", "--step", "1", "--method", name, "--json")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from tests.cli.conftest import finish, start
 
 TINY = ("--set", "env.kwargs.difficulty=tiny")
 
@@ -115,10 +114,9 @@ def test_a_table_has_the_evaluations_and_on_request_the_published_figures(proxmo
 
 def test_an_evaluation_that_is_killed_goes_on_where_it_stopped(tmp_path: Path):
     """The process gets SIGKILL when some episodes are on disk; the same command does the rest."""
-    command = [sys.executable, "-m", "proxmo_cli", "eval", "--policy", "random", "--workers", "1"]
-    command += ["--panel", "alfworld-generated-30", "--seeds", "0,1", "--trials", "2", "--out"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen([*command, tmp_path / "two"], env=environment)
+    command = ("eval", "--policy", "random", "--workers", "1", "--panel", "alfworld-generated-30")
+    command += ("--seeds", "0,1", "--trials", "2", "--out")
+    process = start(*command, tmp_path / "two", stdout=None, stderr=None)
     results = tmp_path / "two" / "results.jsonl"
     deadline = time.monotonic() + 120
     while not results.exists() or results.read_bytes().count(b"\n") < 30:
@@ -129,6 +127,6 @@ def test_an_evaluation_that_is_killed_goes_on_where_it_stopped(tmp_path: Path):
     kept = results.read_bytes().count(b"\n")
     assert 30 <= kept < 120
     for out in ("two", "one"):
-        subprocess.run([*command, tmp_path / out], check=True, env=environment, capture_output=True)
+        assert finish(start(*command, tmp_path / out)).code == 0
     for name in ("results.jsonl", "transcripts.jsonl.gz", "evaluation.json"):
         assert (tmp_path / "two" / name).read_bytes() == (tmp_path / "one" / name).read_bytes()

@@ -59,12 +59,9 @@ def test_a_question_mark_lists_what_can_be_done_and_costs_no_step(play: Proxmo) 
     assert "\ngo to fridge 1\n" in done.out and done.out.endswith("left after 0 steps, score 0\n")
 
 
-def test_the_step_limit_ends_the_game(play: Proxmo) -> None:
+def test_arguments_of_the_environment_are_set(play: Proxmo) -> None:
     done = play("look\n" * 9, "--task", FIRST, "--set", "max_episode_steps=3")
     assert done.out.endswith("over after 3 steps, score 0\n")
-
-
-def test_arguments_of_the_environment_are_set(play: Proxmo) -> None:
     done = play("move mug 1 to shelf 1\n", "--set", "difficulty=tiny", "--set", "grammar=put")
     assert "hint: this game's grammar is 'put': try 'put mug 1 in/on shelf 1'" in done.out
 

@@ -75,7 +75,6 @@ def test_speed_and_memory_are_measured_over_the_games_asked_for() -> None:
     assert speed.growth_bytes is None or abs(speed.growth_bytes) < 10_000_000
 
 
-
 def test_rooms_of_every_difficulty_are_packed_smallest_first(tmp_path: Path) -> None:
     found = sizes("ALFWorld-v0", tmp_path)
     assert tuple(found) == DIFFICULTIES
