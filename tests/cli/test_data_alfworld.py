@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from proxmo_envs.alfworld.sources import open_source
 from tests.cli.conftest import Outcome
 from tests.proxmo_envs.alfworld.small import data_directory
@@ -36,23 +34,3 @@ def test_the_source_is_never_written_over(proxmo: Proxmo, tmp_path: Path) -> Non
     done = proxmo("data", "alfworld", "--from", "games.zip", "--out", "./games.zip")
     assert done.code == 2 and "is the file that --from names" in done.error_line
     assert (tmp_path / "games.zip").read_text() == "{}\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "complaint"),
-    [
-        ((), 2, "either --from PATH or --download"),
-        (("--from", ".", "--download"), 2, "either --from PATH or --download"),
-        (("--from", ".", "--url", "http://x/y"), 2, "belong to --download"),
-        (("--from", "nowhere"), 2, "nowhere"),
-        (("--from", "."), 1, "not an ALFWorld data directory"),
-        (("--download", "--url", "http://127.0.0.1:9/a.zip"), 1, "cannot download"),
-        (("--download", "--url", "a.zip"), 2, "no http address"),
-    ],
-)
-def test_what_cannot_be_packed_is_one_line(
-    proxmo: Proxmo, arguments: tuple[str, ...], code: int, complaint: str
-) -> None:
-    done = proxmo("data", "alfworld", *arguments, "--out", "x.packed", "--cache", "cache")
-    assert done.code == code and complaint in done.error_line
-    assert not Path("x.packed").exists()

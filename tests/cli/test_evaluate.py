@@ -109,30 +109,6 @@ def test_a_panel_is_opened_and_replaces_the_choice_of_tasks(proxmo, library):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ((), "error: give one of --checkpoint DIR, --model M, --api NAME"),
-        (("--checkpoint", "run", "--policy", "expert"), "error: give one of --checkpoint DIR"),
-        (("--policy", "random", "--temperature", "1"), "--temperature"),
-        *(
-            (("--policy", "random", "--panel", "alfworld-both", flag, "3"), f"leave {flag} out")
-            for flag in ("--env", "--split", "--episodes")
-        ),
-        *(
-            (("--policy", "random", "--seeds", seeds), "not of the form 0 or 0,1,2")
-            for seeds in ("", "a", "1,", "1.5", "0 1")
-        ),
-    ],
-)
-def test_a_wrong_choice_is_refused_before_anything_is_played(
-    proxmo, library, arguments: tuple[str, ...], complaint: str
-):
-    done = proxmo("eval", *arguments)
-    assert (done.code, library.calls) == (2, [])
-    assert complaint in done.error_line
-
-
-@pytest.mark.parametrize(
     ("error", "continues"),
     [(KeyboardInterrupt(), True), (DataError("damaged"), False), (UsageError("other"), False)],
 )

@@ -177,29 +177,6 @@ def test_reflexion_counts_its_tries(proxmo):
     assert len(server.requests) == 5 * 7
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--api", "m"), "OPENAI_API_KEY"),
-        (("--api", "m", "--base-url", "here"), "base URL 'here'"),
-        (("--api", "m", "--policy", "expert"), "give one of"),
-        (("--api", "m", "--device", "cpu"), "--device has no meaning for --api"),
-        (("--model", "m", "--rate", "3"), "--rate has no meaning for --model"),
-        (("--policy", "expert", "--max-tokens", "3"), "--max-tokens has no meaning for --policy"),
-        (("--checkpoint", "run", "--style", "terse"), "--style needs --agent"),
-        (("--model", "m", "--tries", "2"), "--tries has no meaning for --agent direct"),
-        (("--model", "m", "--agent", "react", "--style", "terse"), "--style has no meaning for"),
-        (("--api", "m", "--base-url", "http://localhost:1/v1", "--agent", "re"), "react"),
-        (("--api", "m", "--base-url", "http://localhost:1/v1", "--style", "x"), "prompt style"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_in_one_line(proxmo, arguments, says: str):
-    done = proxmo("eval", *arguments, *GAMES)
-    assert done.code == 2
-    assert says in done.err.splitlines()[-1]
-    assert "Traceback" not in done.err
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_what_is_in_flight_and_keeps_what_was_played(plans, tmp_path: Path):
     play = expert(plans)

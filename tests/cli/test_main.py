@@ -105,25 +105,6 @@ def test_the_version_is_that_of_the_package(proxmo):
     assert proxmo("--version").out == "proxmo 0.1.0\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["trian"], "unknown command 'trian'; did you mean train?"),
-        (["bench", "credt"], "unknown benchmark 'credt'; did you mean credit"),
-        (["train", "--modl", "x"], "--model"),
-        (["train", "--seed", "x"], "'x' is not a valid integer"),
-        (["train", "stray"], "stray"),
-        (["train", "--minutes", "0"], "--minutes"),
-        (["eval", "--episodes", "0"], "--episodes"),
-    ],
-)
-def test_a_wrong_command_line_is_one_line_and_exit_code_2(proxmo, arguments, part: str):
-    done = proxmo(*arguments)
-    assert done.code == 2
-    assert done.error_line.startswith("error: ")
-    assert part in done.error_line
-
-
 def unknown_environment() -> None:
     import proxmo_envs  # noqa: F401  registers the ids
 

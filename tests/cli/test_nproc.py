@@ -16,21 +16,11 @@ from tests.cli.conftest import finish, start
 from tests.fakes import counter_config, save_tiny_model
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("2",), "--nproc 2 starts processes, but a launcher such as torchrun"),
-        (("2", "--device", "cuda:1"), "2 processes take one GPU each"),
-        (("0",), "--nproc"),
-    ],
-)
-def test_processes_that_cannot_be_started_are_one_line(
-    proxmo, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], complaint: str
-):
-    if "launcher" in complaint:
-        monkeypatch.setenv("WORLD_SIZE", "2")
-    done = proxmo("train", "--nproc", *arguments, "--out", "run")
-    assert done.code == 2 and complaint in done.error_line
+def test_processes_are_not_started_twice(proxmo, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    done = proxmo("train", "--nproc", "2", "--out", "run")
+    assert done.code == 2
+    assert "--nproc 2 starts processes, but a launcher such as torchrun" in done.error_line
 
 
 @pytest.fixture

@@ -79,23 +79,6 @@ def test_a_game_of_ones_own_that_cannot_be_won_is_played_all_the_same(
     assert done.code == 0 and "no plan: " in done.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--env", "Nope-v0"), "unknown environment 'Nope-v0'; known: ALFWorld-v0"),
-        (("--task", "nope"), "unknown task 'nope'"),
-        (("--data", "/no/such"), "no ALFWorld data at"),
-        (("--set", "difficulty"), "--set takes NAME=VALUE"),
-        (("--set", "colour=red"), "cannot be made with"),
-    ],
-)
-def test_what_cannot_be_played_is_one_line(
-    play: Proxmo, arguments: tuple[str, ...], complaint: str
-) -> None:
-    done = play("", *arguments)
-    assert done.code in (1, 2) and complaint in done.error_line and done.out == ""
-
-
 def test_what_the_terminal_has_no_letters_for_is_shown_by_number(tmp_path: Path) -> None:
     data = write(tmp_path / "raw", [row(name="Écharpe \ud800")])
     done = subprocess.run(

@@ -42,12 +42,6 @@ def test_a_dry_run_prints_the_resolved_configuration_and_touches_nothing(
     assert load_toml(tmp_path / "config.toml") == resolve(["smoke"], {}, ["optim.lr=0.5"])
 
 
-@pytest.mark.parametrize("minutes", ["nan", "inf"])
-def test_a_time_limit_that_never_comes_is_refused(proxmo, trainer, minutes: str):
-    done = proxmo("train", "--minutes", minutes, "--out", "a")
-    assert done.code == 2 and f"'--minutes': '{minutes}' is not a finite number" in done.err
-
-
 def test_the_run_directory_is_named_after_environment_method_and_seed(proxmo, trainer):
     proxmo("train", "--env", "proxmo_envs:ALFWorld-v0", "--method", "gigpo", "--seed", "3")
     assert str(trainer.arguments["out"]).startswith("runs/ALFWorld-v0-gigpo-3-")
@@ -64,15 +58,6 @@ def test_paths_are_kept_absolute_so_that_a_run_can_be_continued_from_anywhere(
     (tmp_path / "generated").mkdir()
     proxmo("train", "--data", "generated", "--model", "tiny", "--out", "b")
     assert (trainer.config.env.data, trainer.config.model.name) == ("generated", "tiny")
-
-
-@pytest.mark.parametrize("verb", ["train", "sft"])
-@pytest.mark.parametrize(("flag", "key"), [("--model", "model.name"), ("--data", "env.data")])
-def test_an_empty_path_is_refused_and_not_the_current_directory(
-    proxmo, trainer, verb: str, flag: str, key: str
-):
-    done = proxmo(verb, flag, "", "--out", "a")
-    assert done.code == 2 and f"{key} is empty" in done.err
 
 
 def test_the_result_is_on_stdout_and_the_progress_on_stderr(proxmo, trainer):
@@ -203,7 +188,6 @@ def test_a_resumed_run_may_last_longer_and_be_fitted_to_its_machine(proxmo, trai
 
 
 def test_a_resumed_run_cannot_become_another_one(proxmo, trainer):
-    assert "absent is not a run directory" in proxmo("train", "--resume", "absent").error_line
     proxmo("train", "--out", "run")
     for change, complaint in (
         (("--seed", "9", "--set", "optim.lr=0.5"), "started with another optim.lr, seed"),

@@ -27,14 +27,6 @@ def bench(proxmo):
     return call
 
 
-@pytest.mark.parametrize("name", ["credit", "search"])
-@pytest.mark.parametrize("sizes", ["many", "0", "10,-1", "inf"])
-def test_sizes_that_are_none_are_refused(proxmo, name, sizes):
-    done = proxmo("bench", name, "--sizes", sizes)
-    assert done.code == 2
-    assert "expected numbers like 1000,100000" in done.error_line
-
-
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
@@ -91,13 +83,6 @@ def test_further_data_are_measured_as_json(bench):
     assert [size["size"] for size in result["sizes"]][-1] == "data"
     assert all(size["steps_per_second"] > 0 for size in result["sizes"])
     assert result["beside"] is None and result["sizes"][-1]["growth_bytes"] is None
-
-
-def test_an_environment_that_cannot_be_measured_is_one_line(proxmo):
-    done = proxmo("bench", "env", "--env", "CartPole-v1")
-    assert done.code == 2 and "known: ALFWorld-v0" in done.err
-    done = proxmo("bench", "env", "--original", "python")
-    assert done.code == 2 and "--original needs --data DIR" in done.err
 
 
 @pytest.mark.parametrize("surface", ["pages", "api"])
