@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import select
@@ -23,11 +22,11 @@ FIRST = "generated/train/tiny/000000"
 
 
 @pytest.fixture
-def play(proxmo: Proxmo, monkeypatch: pytest.MonkeyPatch) -> Proxmo:
+def play(proxmo: Proxmo, type_in: Callable[[str], None]) -> Proxmo:
     """Plays the commands that are piped in."""
 
     def call(commands: str, *arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(commands))
+        type_in(commands)
         return proxmo("play", *arguments)
 
     return call
