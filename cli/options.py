@@ -28,6 +28,8 @@ _KEYS = {
     "model": "model.name",
     "device": "model.device",
     "method": "credit.method",
+    "tasks": "rollout.tasks",
+    "group_size": "rollout.group_size",
     "iterations": "optim.iterations",
     "seed": "seed",
 }
@@ -166,7 +168,7 @@ def absolute(path: str | None) -> str | None:
 
 def take_keys(parameters: dict[str, Any]) -> dict[str, Any]:
     """Take those parameters out that stand for a key of the configuration; return the keys."""
-    for name in ("data", "model"):
+    for name in {"data", "model"} & parameters.keys():
         parameters[name] = absolute(parameters[name])
     return {key: parameters.pop(name) for name, key in _KEYS.items() if name in parameters}
 

@@ -99,10 +99,12 @@ def command(
         if resume is None
         else _resumed(resume, presets, keys, assignments)
     )
+    if resume is not None and out is not None and out.resolve() != resume.resolve():
+        raise UsageError(f"--resume {resume} continues in that directory; leave --out {out} out")
     if dry_run:
         _print_plan(config, processes)
         return DONE
-    path = _run_directory(config, out) if resume is None else _same_directory(resume, out)
+    path = _run_directory(config, out) if resume is None else resume
     leads = os.environ.get("RANK", "0") == "0"  # of those that torchrun has started
     work = _train if processes == 1 else partial(_train_together, processes)
     try:
@@ -161,12 +163,6 @@ def _run_directory(config: Config, out: Path | None) -> Path:
             proposal = f"continue that run with `{_resume_command(out)}` or {proposal}"
         raise UsageError(f"--out {out} is not empty; {proposal}")
     return out
-
-
-def _same_directory(resume: Path, out: Path | None) -> Path:
-    if out is not None and out.resolve() != resume.resolve():
-        raise UsageError(f"--resume {resume} continues in that directory; leave --out {out} out")
-    return resume
 
 
 def _train(

@@ -9,9 +9,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from timeit import timeit
 from typing import Annotated, Any
 
 import click
@@ -143,7 +143,7 @@ def time_methods(batch: dict[str, Any], *, repeats: int = 5) -> list[Timing]:
         theirs = partial(plain, batch["state"], batch["group"], returns)
         # The first runs import libraries and start their threads.
         ours(), theirs()
-        pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(repeats)]
+        pairs = [(timeit(ours, number=1), timeit(theirs, number=1)) for _ in range(repeats)]
         rows = zip(*((own, other, other / own) for own, other in pairs), strict=True)
         timings.append(Timing(name, len(returns), *map(statistics.median, rows)))
     return timings
@@ -194,9 +194,3 @@ def plain_exact_advantage(state: list[str], group: NDArray[Any], value: NDArray[
     for row, key in enumerate(zip(group.tolist(), state, strict=True)):
         result[row] = (values[row] - mean[key]) / (std[key] + _STD_EPS)
     return result.numpy()
-
-
-def _seconds(run: Callable[[], Any]) -> float:
-    started = time.perf_counter()
-    run()
-    return time.perf_counter() - started

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import median
+from typing import Any
 
 import click
 
@@ -25,15 +26,12 @@ from .measurements import show_measurements
 @options.as_json()
 @options.debug
 def command(
-    model: str,
     trl: str | None,
-    tasks: int,
-    group_size: int,
-    iterations: int,
     repeats: int,
     memory: int | None,
     assignments: tuple[str, ...],
     as_json: bool,
+    **flags: Any,
 ) -> None:
     """Measure useful tokens per second of training, beside TRL's GRPOTrainer.
 
@@ -41,14 +39,7 @@ def command(
     are CPU time. Then one iteration's episodes are played by our loop and by one that generates for
     every episode until the slowest has ended.
     """
-    flags = {
-        "model.name": model,
-        "model.device": "cpu",
-        "rollout.tasks": tasks,
-        "rollout.group_size": group_size,
-        "optim.iterations": iterations,
-    }
-    config = resolve([], flags, assignments)
+    config = resolve([], {"model.device": "cpu", **options.take_keys(flags)}, assignments)
     with progress("proxmo bench train", keep=False) as says:
         says.phase("loading libraries")
         from .training import beside_trl, memory_growth, rollout_efficiency, with_model_directory

@@ -14,9 +14,8 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode, urlsplit
 
@@ -46,12 +45,8 @@ _ACTION = re.compile(r'name="action" value="([^"]*)"')
 _TASK = re.compile(r"Instruction:<br>([^<]*)<")
 
 
-def _per_second(rate: float) -> str:
+def _beside_original(rate: float) -> str:
     return f"{rate:.0f} ({rate / _ORIGINAL_PER_S:.1f} times the original's)"
-
-
-def _errors(errors: dict[str, int]) -> str:
-    return json.dumps(errors) if errors else "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +60,14 @@ class Measurement:
     seconds: Annotated[float, Column("duration", "{:g} s")]
     requests: Annotated[int, Column("requests", "{:,}")]
     # Of all shoppers together.
-    requests_per_s: Annotated[float, Column("requests/s", _per_second)]
+    requests_per_s: Annotated[float, Column("requests/s", _beside_original)]
     # From sending a request to its whole answer.
     p50_ms: Annotated[float, Column("p50", "{:.0f} ms")]
     p99_ms: Annotated[float, Column("p99", "{:.0f} ms")]
     # Episodes played to the end.
     purchases: Annotated[int, Column("episodes", "{:,}")]
     # Answers other than 2xx and 3xx, and broken connections, by kind.
-    errors: Annotated[dict[str, int], Column("errors", _errors)]
+    errors: Annotated[dict[str, int], Column("errors", lambda kinds: f"{kinds or 'none'}")]
     # Resident memory of all processes of the server at the end (shared pages count several times);
     # 0 where unknown.
     memory_mb: Annotated[float, Column("memory", "{:.0f} MB")]
@@ -155,14 +150,6 @@ def _serving(settings: Settings) -> Iterator[tuple[str, int]]:
         process.join()
 
 
-def _resident_mb(pid: int) -> float:
-    """Return the resident memory of a process and its children."""
-    children: list[str] = []
-    with suppress(OSError):
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return resident_bytes(pid) / (1 << 20) + sum(_resident_mb(int(child)) for child in children)
-
-
 class _AnswerError(Exception):
     """The server answered with an error."""
 
@@ -186,7 +173,9 @@ class _Load:
 
     async def _watch_memory(self) -> None:
         while time.monotonic() < self.end or not self.memory:
-            self.memory.append((time.monotonic(), _resident_mb(self.pid)))
+            self.memory.append(
+                (time.monotonic(), resident_bytes(self.pid, children=True) / (1 << 20))
+            )
             await asyncio.sleep(_MEMORY_EVERY_S)
 
     async def _shop(self, rng: np.random.Generator) -> None:
