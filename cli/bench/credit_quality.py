@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _HEADINGS = ("method", "cosine", "95 % interval", "AUC", "all steps")
 
 
-@click.command("credit-quality", short_help="Methods beside the true advantages of a policy.")
+@click.command("credit-quality")
 @options.env(default="ALFWorld-v0")
 @options.data()
 @options.text("--split", "Tasks to draw from", "train", metavar="S")
@@ -94,18 +95,7 @@ def command(
     if plot is not None:
         _draw(found, plot)
     if as_json:
-        show_json(
-            {
-                "methods": found.methods,
-                "oracle": found.oracle,
-                "trivial": found.trivial,
-                "reliability": found.reliability,
-                "success": found.success,
-                "steps": found.steps,
-                "winning_share": found.winning_share,
-                "settings": settings.to_json(),
-            }
-        )
+        show_json({**asdict(found), "settings": settings.to_json()})
         return
     _print(found, len(truths))
 
