@@ -67,10 +67,8 @@ def _python() -> str:
 def _faiss() -> str:
     try:
         faiss = importlib.import_module("faiss")
-    except ImportError as error:
-        raise RuntimeError(
-            'missing; pip install "proxmo[cpu]" (or "proxmo[gpu]" beside a CUDA driver)'
-        ) from error
+    except ImportError:
+        return 'not installed; only the option top_k needs it: pip install "proxmo[cpu]"'
     return f"{faiss.__version__}, {faiss.get_compile_options().strip()}"
 
 
