@@ -11,7 +11,7 @@ import click
 from proxmo.errors import UsageError
 
 from . import options
-from .display import show, show_json
+from .display import progress, show, show_json, show_table
 
 if TYPE_CHECKING:
     from proxmo_envs.alfworld.official import Listing
@@ -55,24 +55,19 @@ def command(
 
     if origin is not None and out.exists() and out.samefile(origin):
         raise UsageError(f"--out {out} is the file that --from names; give another one")
-    if origin is None:
-        origin = fetch(url or ARCHIVE, cache.expanduser(), sha256=sha256, progress=_Percent())
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _print(pack(origin, out), out, as_json=as_json)
-
-
-class _Percent:
-    """Shows on stderr how far a download is, every ten per cent."""
-
-    def __init__(self) -> None:
-        self._said = -1
-
-    def __call__(self, done: int, total: int) -> None:
-        tenths = 10 * done // total if total else done // 100_000_000
-        if tenths != self._said:
-            self._said = tenths
-            of = f" of {total / 1e6:,.1f}" if total else ""
-            click.echo(f"downloaded {done / 1e6:,.1f}{of} MB", err=True)
+    with progress("proxmo data alfworld", keep=False) as listener:
+        if origin is None:
+            origin = fetch(
+                url or ARCHIVE,
+                cache.expanduser(),
+                sha256=sha256,
+                progress=lambda done, total: listener.phase(
+                    "downloading", done=done >> 20, total=total >> 20, text="MB"
+                ),
+            )
+        out.parent.mkdir(parents=True, exist_ok=True)
+        listings = pack(origin, out)
+    _print(listings, out, as_json=as_json)
 
 
 def _print(listings: dict[str, Listing], out: Path, *, as_json: bool) -> None:
@@ -83,15 +78,14 @@ def _print(listings: dict[str, Listing], out: Path, *, as_json: bool) -> None:
         }
         show_json({"file": str(out), "bytes": out.stat().st_size, "splits": counts})
         return
-    from proxmo.reporting.tables import table
-
-    reasons = {split: Counter(one.left_out) for split, one in listings.items()}
-    rows = (
-        (split, f"{len(one.ids):,}", f"{reasons[split].total():,}")
-        for split, one in listings.items()
+    left_out = {split: Counter(one.left_out) for split, one in listings.items()}
+    show_table(
+        ("split", "games", "left out"),
+        [
+            (split, f"{len(one.ids):,}", f"{left_out[split].total():,}")
+            for split, one in listings.items()
+        ],
     )
-    show(table(("split", "games", "left out"), rows))
-    left_out = sum(reasons.values(), Counter[str]())
-    for reason, number in left_out.most_common():
+    for reason, number in sum(left_out.values(), Counter[str]()).most_common():
         show(f"left out {number:,}: {reason}")
     show(f"{out}: {out.stat().st_size:,} bytes")

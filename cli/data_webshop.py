@@ -8,9 +8,7 @@ from pathlib import Path
 import click
 
 from . import options
-from .display import show, show_json
-
-_SAY_EVERY_S = 5.0
+from .display import progress, show, show_json
 
 
 @click.command("webshop")
@@ -35,8 +33,14 @@ def command(origin: Path, out: Path, limit: int | None, seed: int, as_json: bool
     from webshop_server.rules.goals import Goals
 
     start = time.monotonic()
-    entries = read_entries(origin, limit=limit, seed=seed, tell=_say)
-    pack(entries, out, seed=seed, progress=_Progress())
+    with progress("proxmo data webshop", keep=False) as listener:
+        entries = read_entries(origin, limit=limit, seed=seed, tell=listener.message)
+        pack(
+            entries,
+            out,
+            seed=seed,
+            progress=lambda stage, done: listener.phase(stage, done=done, text="products"),
+        )
     catalogue = PackedCatalogue(out)
     result = {
         "directory": str(out),
@@ -55,20 +59,3 @@ def command(origin: Path, out: Path, limit: int | None, seed: int, as_json: bool
         f"{result['human_goals']:,} human goals, {result['bytes']:,} bytes, "
         f"{result['seconds']} s, manifest {catalogue.manifest_hash[:12]}"
     )
-
-
-class _Progress:
-    """Says on stderr, every few seconds, how far the packing is."""
-
-    def __init__(self) -> None:
-        self._stage, self._said = "", 0.0
-
-    def __call__(self, stage: str, done: int) -> None:
-        now = time.monotonic()
-        if stage != self._stage or now - self._said >= _SAY_EVERY_S:
-            self._stage, self._said = stage, now
-            _say(f"{stage}: {done:,} products")
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

@@ -8,7 +8,8 @@ import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,8 +83,16 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, words:
 
 
 def show_json(result: Any) -> None:
-    """Print a result on stdout as JSON; a dataclass becomes an object."""
-    click.echo(json.dumps(result, indent=2, default=asdict))
+    """Print a result on stdout as JSON: paths as text, dataclasses and `to_json` as objects."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Path):
+            return str(value)
+        if hasattr(value, "to_json"):
+            return value.to_json()
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+
+    click.echo(json.dumps(result, indent=2, default=plain))
 
 
 class _ListenerHandler(logging.Handler):

@@ -15,11 +15,14 @@ from typing import TYPE_CHECKING
 import click
 
 from . import options
-from .display import show, show_json
+from .display import show_json
 from .failures import DONE, FAILED
 
 if TYPE_CHECKING:
     from proxmo_envs import EnvReport, TaskSet
+
+
+_PACKAGES = ("proxmo", "numpy", "gymnasium", "transformers", "tokenizers", "safetensors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,61 +41,58 @@ class Finding:
 @options.debug
 def command(env: str | None, data: str | None, as_json: bool) -> int:
     """Check what is installed and whether it works; exit code 1 when something is missing."""
-    findings = [_python(), *_packages(), _faiss(), _torch(), *_environments(env, data)]
+    checks: dict[str, Callable[[], str | list[Finding]]] = {
+        "python": _python,
+        **{name: partial(importlib.metadata.version, name) for name in _PACKAGES},
+        "faiss": _faiss,
+        "torch": _torch,
+        **_environments(env, data),
+    }
+    findings = [one for name, look in checks.items() for one in _checked(name, look)]
     if as_json:
         show_json(findings)
     else:
-        _print(findings)
+        width = max(len(finding.name) for finding in findings)
+        for finding in findings:
+            mark = ("ok", "green") if finding.ok else ("problem", "red")
+            styled = click.style(f"{mark[0]:7}", fg=mark[1])
+            click.echo(f"{finding.name:{width}}  {styled}  {finding.text}")
     return DONE if all(finding.ok for finding in findings) else FAILED
 
 
-def _python() -> Finding:
-    text = f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
-    return Finding("python", True, text)
+def _python() -> str:
+    return f"{platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
 
 
-def _packages() -> list[Finding]:
-    names = ("proxmo", "numpy", "gymnasium", "transformers", "tokenizers", "safetensors")
-    return [_checked(name, partial(importlib.metadata.version, name)) for name in names]
+def _faiss() -> str:
+    try:
+        faiss = importlib.import_module("faiss")
+    except ImportError:
+        return 'not installed; only the option top_k needs it: pip install "proxmo[cpu]"'
+    return f"{faiss.__version__}, {faiss.get_compile_options().strip()}"
 
 
-def _faiss() -> Finding:
-    def look() -> str:
-        try:
-            faiss = importlib.import_module("faiss")
-        except ImportError as error:
-            raise RuntimeError(
-                'missing; pip install "proxmo[cpu]" (or "proxmo[gpu]" beside a CUDA driver)'
-            ) from error
-        return f"{faiss.__version__}, {faiss.get_compile_options().strip()}"
+def _torch() -> str:
+    import torch
 
-    return _checked("faiss", look)
+    text = f"{torch.__version__}, {torch.get_num_threads()} threads"
+    text += f", OMP_WAIT_POLICY={os.environ.get('OMP_WAIT_POLICY')}"
+    if not torch.cuda.is_available():
+        return f"{text}, no GPU"
+    gpu = torch.cuda.get_device_properties(0)
+    return f"{text}, {torch.cuda.device_count()} x {gpu.name}, {gpu.total_memory >> 30} GiB"
 
 
-def _torch() -> Finding:
-    def look() -> str:
-        import torch
-
-        text = f"{torch.__version__}, {torch.get_num_threads()} threads"
-        text += f", OMP_WAIT_POLICY={os.environ.get('OMP_WAIT_POLICY')}"
-        if not torch.cuda.is_available():
-            return f"{text}, no GPU"
-        gpu = torch.cuda.get_device_properties(0)
-        return f"{text}, {torch.cuda.device_count()} x {gpu.name}, {gpu.total_memory >> 30} GiB"
-
-    return _checked("torch", look)
-
-
-def _environments(env: str | None, data: str | None) -> list[Finding]:
-    """Check `env`, or else every described environment, and the games in `data`."""
+def _environments(
+    env: str | None, data: str | None
+) -> dict[str, Callable[[], str | list[Finding]]]:
+    """Return the checks of `env`, or else of every described environment and games in `data`."""
     from proxmo_envs.description import descriptions
 
     if env is not None:
-        return _report(env, data)
-    findings = [_checked(one.id, partial(_summary, one.id, None)) for one in descriptions()]
-    if data is not None:
-        findings.append(_checked(f"data {data}", partial(_summary, "ALFWorld-v0", data)))
-    return findings
+        return {env: partial(_report, env, data)}
+    games = {} if data is None else {f"data {data}": partial(_summary, "ALFWorld-v0", data)}
+    return {**{one.id: partial(_summary, one.id, None) for one in descriptions()}, **games}
 
 
 def _summary(env_id: str, data: str | None) -> str:
@@ -103,20 +103,13 @@ def _summary(env_id: str, data: str | None) -> str:
 
 def _report(env_id: str, data: str | None) -> list[Finding]:
     """Say all that the check of one environment found."""
-    found: list[EnvReport] = []
-
-    def look() -> str:
-        report, tasks = _check(env_id, data)
-        found.append(report)
-        return f"keeps the contract; {len(tasks)} tasks in split {tasks.split}"
-
-    findings = [_checked(env_id, look)]
-    for report in found:
-        findings.append(Finding("success", True, report.success))
-        findings += [Finding("default", True, text) for text in report.defaults]
-        for one in report.abilities:
-            text = "yes" if one.present else f"no: needs {one.how}; used by {one.needed_for}"
-            findings.append(Finding(one.name, True, text))
+    report, tasks = _check(env_id, data)
+    kept = f"keeps the contract; {len(tasks)} tasks in split {tasks.split}"
+    findings = [Finding(env_id, True, kept), Finding("success", True, report.success)]
+    findings += [Finding("default", True, text) for text in report.defaults]
+    for one in report.abilities:
+        text = "yes" if one.present else f"no: needs {one.how}; used by {one.needed_for}"
+        findings.append(Finding(one.name, True, text))
     return findings
 
 
@@ -138,23 +131,10 @@ def _check(env_id: str, data: str | None) -> tuple[EnvReport, TaskSet]:
         return proxmo_envs.check_text_env(env), tasks
 
 
-def _checked(name: str, look: Callable[[], str]) -> Finding:
+def _checked(name: str, look: Callable[[], str | list[Finding]]) -> list[Finding]:
     try:
-        return Finding(name, True, look())
+        found = look()
     # Whatever goes wrong is the finding; the other checks go on.
     except Exception as error:
-        return Finding(name, False, " ".join(f"{error}".split()) or type(error).__name__)
-
-
-def _print(findings: list[Finding]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column()
-    table.add_column(overflow="fold")
-    for finding in findings:
-        mark = Text("ok", style="green") if finding.ok else Text("problem", style="bold red")
-        table.add_row(Text(finding.name), mark, Text(finding.text))
-    show(table)
+        return [Finding(name, False, " ".join(f"{error}".split()) or type(error).__name__)]
+    return [Finding(name, True, found)] if isinstance(found, str) else found

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +12,6 @@ from . import options
 from .display import progress, show, show_json
 from .failures import DONE, INCOMPLETE
 from .player_options import PlayerOptions, player_options
-
-if TYPE_CHECKING:
-    from proxmo.listener import Listener
 
 
 def _seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -86,25 +80,18 @@ def command(
 
         settings["listener"] = listener
         opened = None if panel is None else open_panel(panel, data)
-        with _resumable(settings["out"], listener):
+        try:
             result = player.evaluate(opened, {**choice, "data": data}, settings)
+        except (UsageError, DataError):
+            raise
+        except BaseException:
+            if (out := settings["out"]) is not None and (out / "results.jsonl").exists():
+                listener.message(f"what was played is kept in {out}; the same command goes on")
+            raise
     if as_json:
-        show_json(result.to_json())
+        show_json(result)
     else:
         from proxmo.reporting.tables import evaluation_facts, evaluation_table
 
         show(evaluation_table(result), evaluation_facts(result))
     return DONE if result.complete else INCOMPLETE
-
-
-@contextmanager
-def _resumable(out: Path | None, listener: Listener) -> Iterator[None]:
-    """Say where the results are, and how to continue, when an evaluation is interrupted."""
-    try:
-        yield
-    except (UsageError, DataError):
-        raise
-    except BaseException:
-        if out is not None and (out / "results.jsonl").exists():
-            listener.message(f"what was played is kept in {out}; the same command goes on")
-        raise

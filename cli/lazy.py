@@ -11,49 +11,40 @@ import click
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
-class NearNamesGroup(click.Group):
-    """A group that answers an unknown command with the names of near ones.
+class LazyGroup(click.Group):
+    """A group that imports only the command that is called, and proposes near names for others.
 
     Args:
-        kind: noun for its commands in that error.
+        modules: name of the command -> module of this package (it holds `command`), line of help.
+        kind: noun for its commands in the error about an unknown one.
         settings: those of `click.Group`.
     """
 
-    def __init__(self, *, kind: str = "command", **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        modules: Mapping[str, tuple[str, str]],
+        kind: str = "command",
+        **settings: Any,
+    ) -> None:
         super().__init__(**settings)
+        self.modules = modules
         self.kind = kind
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of their definitions."""
-        return list(self.commands)
+        """Return the names in the order of the help."""
+        return list(self.modules)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command, or propose the ones with a near name."""
-        known = self.list_commands(ctx)
+        known = list(self.modules)
         if args and args[0] not in known and not args[0].startswith("-"):
             from proxmo.errors import UnknownNameError
 
             raise UnknownNameError(self.kind, args[0], known)
         return super().resolve_command(ctx, args)
-
-
-class LazyGroup(NearNamesGroup):
-    """A group that knows its commands by name and imports only the one that is called.
-
-    Args:
-        modules: name of the command -> module of this package (it holds `command`), line of help.
-        settings: those of `NearNamesGroup`.
-    """
-
-    def __init__(self, *, modules: Mapping[str, tuple[str, str]], **settings: Any) -> None:
-        super().__init__(**settings)
-        self.modules = modules
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the help."""
-        return list(self.modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""

@@ -29,7 +29,7 @@ _COMMANDS = {
     "data": ("data", "Prepare the tasks of an environment."),
     "webshop": ("webshop", "Serve the web shop to browsers and environments."),
     "explain": ("explain", "Show why the steps of a run got their advantages."),
-    "bench": ("bench.commands", "Measure the speed of a part, beside what it replaces."),
+    "bench": ("bench", "Measure the speed of a part, beside what it replaces."),
     "doctor": ("doctor", "Check what is installed and whether it works."),
 }
 

@@ -9,14 +9,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from proxmo.config import Config
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 Decorator = Callable[[_Command], _Command]
 
+# Parameters of commands that stand for a key of the configuration.
+_KEYS = {
+    "env": "env.id",
+    "data": "env.data",
+    "model": "model.name",
+    "device": "model.device",
+    "method": "credit.method",
+    "tasks": "rollout.tasks",
+    "group_size": "rollout.group_size",
+    "iterations": "optim.iterations",
+    "seed": "seed",
+}
 # Names of built-in models and data; they win over files of the same name.
 _BUILT_IN = ("tiny", "generated", "bundled")
 
@@ -148,3 +164,16 @@ def absolute(path: str | None) -> str | None:
     if not path or path in _BUILT_IN or not Path(path).exists():
         return path
     return str(Path(path).absolute())
+
+
+def take_keys(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Take those parameters out that stand for a key of the configuration; return the keys."""
+    for name in {"data", "model"} & parameters.keys():
+        parameters[name] = absolute(parameters[name])
+    return {key: parameters.pop(name) for name, key in _KEYS.items() if name in parameters}
+
+
+def default_directory(config: Config, work: str) -> Path:
+    """Return a directory under runs/ for some work of now, such as a method's training."""
+    env_id = config.env.id.rpartition(":")[2].replace("/", "-")
+    return Path("runs") / f"{env_id}-{work}-{config.seed}-{datetime.now():%Y%m%d-%H%M%S}"

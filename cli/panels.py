@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import click
 
 from proxmo.errors import ProxmoError, UsageError
 
 from . import options
-from .display import show, show_json
+from .display import show_json, show_table
+
+# Options whose parameter has another name, and the values of options that are not given.
+_FLAGS = {"splits": "--split", "assignments": "--set"}
+_NONE = (None, ())
 
 
 @click.command("panels")
@@ -37,13 +41,9 @@ def command(
     panel: str | None,
     new: Path | None,
     env: str | None,
-    splits: tuple[str, ...],
     data: str | None,
-    episodes: int | None,
-    seed: int | None,
-    name: str | None,
-    assignments: tuple[str, ...],
     as_json: bool,
+    **choice: Any,
 ) -> None:
     """List the built-in panels, print the tasks of PANEL (a name or a file), or write a --new one.
 
@@ -54,32 +54,31 @@ def command(
     if new is not None:
         if panel is not None:
             raise UsageError(f"--new {new} makes a panel; leave {panel} out")
-        _write(new, env, splits, data, episodes, seed or 0, name, assignments)
+        _write(new, env, data, **choice)
         return
-    choice: dict[str, object] = {"--split": splits, "--episodes": episodes, "--seed": seed}
-    choice |= {"--name": name, "--set": assignments}
-    if given := [flag for flag, value in choice.items() if value not in (None, ())]:
+    given = [_FLAGS.get(name, f"--{name}") for name, value in choice.items() if value not in _NONE]
+    if given:
         raise UsageError(f"{', '.join(given)} describes a new panel: give --new FILE as well")
-    if panel is not None:
-        from proxmo.evaluation.panels import dump_panel, open_panel
-
-        opened = open_panel(panel, data)
-        if as_json:
-            tasks = dict(opened.tasks)
-            click.echo(json.dumps({"name": opened.name, "hash": opened.hash, "tasks": tasks}))
-        else:
-            click.echo(dump_panel(opened), nl=False)
+    if panel is None:
+        _list(env, data, as_json=as_json)
         return
-    _list(env, data, as_json=as_json)
+    from proxmo.evaluation.panels import dump_panel, open_panel
+
+    opened = open_panel(panel, data)
+    if as_json:
+        show_json({"name": opened.name, "hash": opened.hash, "tasks": dict(opened.tasks)})
+    else:
+        click.echo(dump_panel(opened), nl=False)
 
 
 def _write(
     path: Path,
     env: str | None,
-    splits: tuple[str, ...],
     data: str | None,
+    *,
+    splits: tuple[str, ...],
     episodes: int | None,
-    seed: int,
+    seed: int | None,
     name: str | None,
     assignments: tuple[str, ...],
 ) -> None:
@@ -100,7 +99,7 @@ def _write(
         splits or (description_of(world.id).eval_split,),
         name=name or path.stem,
         episodes=episodes,
-        seed=seed,
+        seed=seed or 0,
     )
     if episodes is not None and len(made.tasks) < episodes:
         raise UsageError(
@@ -115,30 +114,33 @@ def _write(
 
 def _list(env: str | None, data: str | None, *, as_json: bool) -> None:
     from proxmo.evaluation.panels import listed_panels, named_panels, open_panel
-    from proxmo.reporting.tables import table
     from proxmo_envs import ProxmoEnvError
 
-    rows: list[tuple[str, str, str, int, str, str]] = []
+    rows: list[dict[str, Any]] = []
     fits, problem = False, None
-    names = listed_panels(env)
     published = named_panels()
-    for name in names:
+    for name in listed_panels(env):
         short = name.rpartition(":")[2]
         try:
             opened = open_panel(name, data if short in published else None)
-            rows.append((name, opened.env.id, opened.split, len(opened.tasks), opened.hash, ""))
             fits = fits or short in published
+            about: tuple[Any, ...] = (opened.env.id, opened.split, len(opened.tasks), opened.hash)
+            note = ""
         except (ProxmoError, ProxmoEnvError) as missing:
             # The data that is named fits the panels of one environment.
             (description, known), problem = published[short], problem or missing
+            about = (description.id, "+".join(known.splits), known.tasks, "")
             note = f"needs {known.needs}"
-            rows.append((name, description.id, "+".join(known.splits), known.tasks, "", note))
+        keys = ("name", "env", "split", "tasks", "hash", "note")
+        rows.append(dict(zip(keys, (name, *about, note), strict=True)))
     if data is not None and not fits and problem is not None:
         raise problem
     if as_json:
-        keys = ("name", "env", "split", "tasks", "hash", "note")
-        show_json([dict(zip(keys, row, strict=True)) for row in rows])
+        show_json(rows)
         return
     headings = ("panel", "environment", "split", "tasks", "sha256")
-    cells = ((*words, str(tasks), digest or note) for *words, tasks, digest, note in rows)
-    show(table(headings, cells, words=3))
+    cells = [
+        (one["name"], one["env"], one["split"], str(one["tasks"]), one["hash"] or one["note"])
+        for one in rows
+    ]
+    show_table(headings, cells, words=3)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any
 
 import click
@@ -67,33 +67,30 @@ def _play(world: Any, seed: int | None, choice: dict[str, Any], *, expert: bool)
     click.echo(f"{info['task_id']}: {_LIST} lists commands, {_QUIT} leaves", err=True)
     click.echo(observation)
     if expert and hasattr(world.unwrapped, "plan"):
-        _show_plan(world.unwrapped.plan)
+        try:
+            click.echo(f"plan: {', '.join(world.unwrapped.plan())}")
+        except ValueError as error:
+            click.echo(f"no plan: {error}")
+    if sys.stdin.isatty():
+        _complete_lines(lambda: [*info["admissible_actions"], _QUIT])
     steps, ended = 0, False
-    with _completion(lambda: [*info["admissible_actions"], _QUIT]):
-        while not ended:
-            if expert:
-                click.echo(f"expert: {info['expert_action']}")
-            line = _read_line()
-            if line is None or line == _QUIT:
-                break
-            if line == _LIST:
-                listed = info["admissible_actions"] or ["(the environment lists no commands)"]
-                click.echo("\n".join(listed))
-                continue
-            observation, _, terminated, truncated, info = world.step(line)
-            click.echo(observation)
-            if "hint" in info:
-                click.echo(f"hint: {info['hint']}")
-            steps, ended = steps + 1, terminated or truncated
+    while not ended:
+        if expert:
+            click.echo(f"expert: {info['expert_action']}")
+        line = _read_line()
+        if line is None or line == _QUIT:
+            break
+        if line == _LIST:
+            listed = info["admissible_actions"] or ["(the environment lists no commands)"]
+            click.echo("\n".join(listed))
+            continue
+        observation, _, terminated, truncated, info = world.step(line)
+        click.echo(observation)
+        if "hint" in info:
+            click.echo(f"hint: {info['hint']}")
+        steps, ended = steps + 1, terminated or truncated
     end = "won" if info["won"] else "over" if ended else "left"
     click.echo(f"{end} after {steps} steps, score {info['score']:g}")
-
-
-def _show_plan(plan: Callable[[], list[str]]) -> None:
-    try:
-        click.echo(f"plan: {', '.join(plan())}")
-    except ValueError as error:
-        click.echo(f"no plan: {error}")
 
 
 def _read_line() -> str | None:
@@ -112,16 +109,11 @@ def _read_line() -> str | None:
     return line.rstrip("\r\n")
 
 
-@contextmanager
-def _completion(choices: Callable[[], list[str]]) -> Iterator[None]:
+def _complete_lines(choices: Callable[[], list[str]]) -> None:
     """Let the Tab key complete a whole line to one of `choices`."""
     try:
         import readline
     except ImportError:  # Windows has none, and plays without.
-        yield
-        return
-    if not sys.stdin.isatty():
-        yield
         return
 
     def complete(text: str, state: int) -> str | None:
@@ -131,7 +123,3 @@ def _completion(choices: Callable[[], list[str]]) -> Iterator[None]:
     readline.set_completer_delims("")
     readline.set_completer(complete)
     readline.parse_and_bind("tab: complete")
-    try:
-        yield
-    finally:
-        readline.set_completer(None)

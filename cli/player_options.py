@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ _OTHER_AGENT = {"style", "max_tokens", "prompt_tokens", "tries"}
 _OWN = {"style": "direct", "tries": "reflexion"}
 # Options whose field in the library has another name.
 _FIELDS = {"max_tokens": "max_new_tokens"}
-_WORKERS = {"api": 8, "other": 64}
+_WORKERS, _API_WORKERS = 64, 8
 
 _FLAGS = (
     options.path("--checkpoint", "Player: a checkpoint, or a run directory for its latest one."),
@@ -97,13 +97,18 @@ class PlayerOptions:
         if others := [flag for flag, own in _OWN.items() if flag in flags and agent != own]:
             raise UsageError(f"{_named(others)} has no meaning for --agent {agent}")
         if settings["workers"] is None:
-            settings["workers"] = _WORKERS.get(kind, _WORKERS["other"])
+            settings["workers"] = _API_WORKERS if kind == "api" else _WORKERS
         return cls(kind, str(name), flags)
 
     @property
     def agent_settings(self) -> dict[str, Any]:
         """The fields of `AgentSettings` that were given."""
         return {_FIELDS.get(f, f): value for f, value in self.flags.items() if f in _AGENT}
+
+    @property
+    def device(self) -> str:
+        """Where a local model runs."""
+        return str(self.flags.get("device", "auto"))
 
     def evaluate(
         self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
@@ -114,63 +119,52 @@ class PlayerOptions:
             from proxmo.evaluation import evaluate_checkpoint
 
             return evaluate_checkpoint(Path(self.name), **tasks, **self.flags, **settings)
-        if self.kind == "checkpoint":
-            return self._evaluate_checkpoint(panel, choice, settings)
-        if panel is None:
+        if panel is None and self.kind != "checkpoint":
             tasks["env"] = tasks["env"] or _DEFAULT_ENV
             tasks["split"] = tasks["split"] or eval_split(tasks["env"])
         if self.kind == "policy":
             from proxmo.evaluation import evaluate_policy
 
             return evaluate_policy(self.name, **tasks, **settings)
-        from proxmo.evaluation import evaluate, make_panel
+        from proxmo.evaluation import checkpoint_panel, evaluate, make_panel
 
+        if self.kind == "checkpoint":
+            from proxmo.evaluation.baselines import checkpoint_with_agent
+
+            env_id = choice["env"] if panel is None else panel.env.id
+            player, config = checkpoint_with_agent(
+                Path(self.name), self.agent_settings, env_id=env_id, device=self.device
+            )
+            return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
         if panel is None:
-            world = EnvConfig(id=tasks["env"], data=tasks["data"])
-            panel = make_panel(world, [tasks["split"]], episodes=tasks["episodes"])
+            config_env = EnvConfig(id=tasks["env"], data=tasks["data"])
+            panel = make_panel(config_env, [tasks["split"]], episodes=tasks["episodes"])
         with self._player(panel.env.id, settings) as player:
             return evaluate(player, panel, **settings)
 
-    def _evaluate_checkpoint(
-        self, panel: Panel | None, choice: Mapping[str, Any], settings: dict[str, Any]
-    ) -> Evaluation:
-        from proxmo.evaluation import checkpoint_panel, evaluate
-        from proxmo.evaluation.baselines import checkpoint_with_agent
-
-        world = choice["env"] if panel is None else panel.env.id
-        device = self.flags.get("device", "auto")
-        player, config = checkpoint_with_agent(
-            Path(self.name), self.agent_settings, env_id=world, device=device
-        )
-        return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
-
-    @contextmanager
-    def _player(self, world: str, settings: Mapping[str, Any]) -> Iterator[Player]:
+    def _player(self, env_id: str, settings: Mapping[str, Any]) -> AbstractContextManager[Player]:
         from proxmo.agents.baselines import AgentSettings
         from proxmo.evaluation.baselines import api_player, model_player
 
-        agent_settings = AgentSettings(**self.agent_settings)
+        agent = AgentSettings(**self.agent_settings)
         if self.kind == "model":
-            device = self.flags.get("device", "auto")
-            yield model_player(self.name, world, agent_settings, device=device)
-            return
+            return nullcontext(model_player(self.name, env_id, agent, device=self.device))
         from proxmo.policies.openai import ApiLimits
         from proxmo.policies.usage import Prices
 
         limits = {"rate": self.flags.get("rate"), "workers": settings["workers"]}
         if "timeout" in self.flags:
             limits["timeout_s"] = self.flags["timeout"]
-        with api_player(
+        return api_player(
             self.name,
-            world,
-            agent_settings,
+            env_id,
+            agent,
             base_url=self.flags.get("base_url"),
             limits=ApiLimits(**limits),
             prices=Prices(self.flags.get("price_in", 0.0), self.flags.get("price_out", 0.0)),
             out=settings["out"],
             listener=settings["listener"],
-        ) as player:
-            yield player
+        )
 
 
 def eval_split(env_id: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -55,11 +53,6 @@ if TYPE_CHECKING:
 @options.as_json()
 @options.debug
 def command(
-    env: str | None,
-    model: str | None,
-    data: str | None,
-    seed: int | None,
-    device: str | None,
     presets: tuple[str, ...],
     assignments: tuple[str, ...],
     out: Path | None,
@@ -72,15 +65,8 @@ def command(
     train --model`. Precision, adapters and memory are configured as in training: model.lora_rank,
     model.dtype, model.gradient_checkpointing, optim.micro_batch_tokens.
     """
-    flags = {
-        "env.id": env,
-        "env.data": options.absolute(data),
-        "model.name": options.absolute(model),
-        "model.device": device,
-        "seed": seed,
-    }
-    config = _config(choice["source"], presets, flags, assignments)
-    out = out or _default_directory(config)
+    config = _config(choice["source"], presets, options.take_keys(choice), assignments)
+    out = out or options.default_directory(config, "sft")
     with progress(f"proxmo sft · {config.env.id} · {config.model.name}") as listener:
         listener.phase("loading libraries")
         from proxmo.training.imitation import ImitationConfig, fine_tune
@@ -105,24 +91,12 @@ def _config(
     return resolve(presets, flags, assignments)
 
 
-def _default_directory(config: Config) -> Path:
-    world = config.env.id.rpartition(":")[2].replace("/", "-")
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    return Path("runs") / f"{world}-sft-{config.seed}-{stamp}"
-
-
 def _print(result: Imitated, *, as_json: bool) -> None:
-    path = shlex.quote(str(result.path))
     if as_json:
-        evaluations = {
-            name: one and one.to_json()
-            for name, one in (("before", result.before), ("after", result.after))
-        }
-        facts = {k: v for k, v in asdict(result).items() if k not in evaluations}
-        show_json({**facts, "path": str(result.path), **evaluations})
+        show_json(result)
         return
     from proxmo.reporting.tables import imitation_table
 
     show(imitation_table(result))
-    click.echo(f"evaluate with: proxmo eval --checkpoint {path}")
+    click.echo(f"evaluate with: proxmo eval --checkpoint {shlex.quote(str(result.path))}")
     click.echo(f"train on with: proxmo train --preset {shlex.quote(f'{result.path}/sft.toml')}")

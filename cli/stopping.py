@@ -3,48 +3,37 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable
-from types import FrameType, TracebackType
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 # SIGTERM is how schedulers announce that the machine is taken away: the same wish as a Ctrl-C.
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
-class GracefulStop:
-    """Turns the first signal into a call while the `with` block runs."""
+@contextmanager
+def graceful_stop(
+    request_stop: Callable[[], None],
+    say: Callable[[str], None],
+    signals: Iterable[int] = STOPPING,
+) -> Iterator[Callable[[], bool]]:
+    """Call `request_stop` at the first of the signals while the block runs, and say so.
 
-    def __init__(
-        self,
-        request_stop: Callable[[], None],
-        say: Callable[[str], None],
-        signals: Iterable[int] = STOPPING,
-    ) -> None:
-        """Call `request_stop` at the first of the signals and tell the person at the terminal."""
-        self._signals = tuple(signals)
-        self._request_stop = request_stop
-        self._say = say
-        self._previous: dict[int, object] = {}
-        self.requested = False
+    Gives a function that returns whether a signal came.
+    """
+    requested = False
 
-    def __enter__(self) -> GracefulStop:
-        """Take over the signals."""
-        for number in self._signals:
-            self._previous[number] = signal.signal(number, self._on_signal)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give the signals back."""
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal requested
+        if requested:
             raise KeyboardInterrupt
-        self.requested = True
-        self._request_stop()
-        self._say("stopping after this step and saving; Ctrl-C again stops at once")
+        requested = True
+        request_stop()
+        say("stopping after this step and saving; Ctrl-C again stops at once")
+
+    previous = {number: signal.signal(number, on_signal) for number in signals}
+    try:
+        yield lambda: requested
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

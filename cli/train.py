@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from contextlib import ExitStack
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from signal import SIGINT
@@ -21,7 +20,7 @@ from proxmo.listener import Listener
 from . import options
 from .display import progress, show, show_json
 from .failures import DONE, INCOMPLETE
-from .stopping import STOPPING, GracefulStop
+from .stopping import STOPPING, graceful_stop
 
 if TYPE_CHECKING:
     from proxmo.training.loop import Run
@@ -94,16 +93,18 @@ def command(
     With --model the defaults are those of the paper (arXiv 2602.19225). Ctrl-C finishes the step,
     saves and prints the command that continues.
     """
-    keys = _keys(flags)
+    keys = options.take_keys(flags)
     config = (
         resolve(presets, keys, assignments)
         if resume is None
         else _resumed(resume, presets, keys, assignments)
     )
+    if resume is not None and out is not None and out.resolve() != resume.resolve():
+        raise UsageError(f"--resume {resume} continues in that directory; leave --out {out} out")
     if dry_run:
         _print_plan(config, processes)
         return DONE
-    path = _run_directory(config, out) if resume is None else _same_directory(resume, out)
+    path = _run_directory(config, out) if resume is None else resume
     leads = os.environ.get("RANK", "0") == "0"  # of those that torchrun has started
     work = _train if processes == 1 else partial(_train_together, processes)
     try:
@@ -133,19 +134,6 @@ def _print_plan(config: Config, processes: int) -> None:
     click.echo(dump_toml(config) + "".join(f"# {line}\n" for line in comments), nl=False)
 
 
-def _keys(flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration keys that the flags stand for."""
-    return {
-        "env.id": flags["env"],
-        "env.data": options.absolute(flags["data"]),
-        "model.name": options.absolute(flags["model"]),
-        "model.device": flags["device"],
-        "credit.method": flags["method"],
-        "optim.iterations": flags["iterations"],
-        "seed": flags["seed"],
-    }
-
-
 def _resumed(
     path: Path, presets: tuple[str, ...], keys: dict[str, Any], assignments: tuple[str, ...]
 ) -> Config:
@@ -166,9 +154,7 @@ def _resumed(
 
 def _run_directory(config: Config, out: Path | None) -> Path:
     if out is None:
-        world = config.env.id.rpartition(":")[2].replace("/", "-")
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        return Path("runs") / f"{world}-{config.credit.method}-{config.seed}-{stamp}"
+        return options.default_directory(config, config.credit.method)
     if out.exists() and not out.is_dir():
         raise UsageError(f"--out {out} is a file, expected a new or empty directory")
     if out.is_dir() and any(out.iterdir()):
@@ -177,12 +163,6 @@ def _run_directory(config: Config, out: Path | None) -> Path:
             proposal = f"continue that run with `{_resume_command(out)}` or {proposal}"
         raise UsageError(f"--out {out} is not empty; {proposal}")
     return out
-
-
-def _same_directory(resume: Path, out: Path | None) -> Path:
-    if out is not None and out.resolve() != resume.resolve():
-        raise UsageError(f"--resume {resume} continues in that directory; leave --out {out} out")
-    return resume
 
 
 def _train(
@@ -209,8 +189,8 @@ def _train(
             config, out=path, resume=resume, listener=listener, minutes=minutes, processes=group
         )
         listener.message(f"run directory {path}")
-        with GracefulStop(trainer.request_stop, listener.message, signals) as stop:
-            return trainer.run(), stop.requested
+        with graceful_stop(trainer.request_stop, listener.message, signals) as stopped:
+            return trainer.run(), stopped()
 
 
 def _train_together(
@@ -229,7 +209,7 @@ def _train_together(
     one = partial(_train, config, path, resume=resume, minutes=minutes, signals=(SIGINT,))
     with (
         Processes(number, one) as processes,
-        GracefulStop(processes.request_stop, lambda text: None),
+        graceful_stop(processes.request_stop, lambda text: None),
     ):
         run: tuple[Run, bool] = processes.wait()
         return run
@@ -242,17 +222,18 @@ def _resume_command(path: Path) -> str:
 def _print(run: Run, *, as_json: bool) -> None:
     resume = None if run.finished else _resume_command(run.path)
     if as_json:
-        summary = {
-            "run": str(run.path),
-            "checkpoint": str(run.checkpoint),
-            "iterations_done": run.iterations_done,
-            "finished": run.finished,
-            "resume": resume,
-            "metrics": dict(run.metrics),
-            "before": run.before.to_json() if run.before else None,
-            "after": run.after.to_json() if run.after else None,
-        }
-        show_json(summary)
+        show_json(
+            {
+                "run": run.path,
+                "checkpoint": run.checkpoint,
+                "iterations_done": run.iterations_done,
+                "finished": run.finished,
+                "resume": resume,
+                "metrics": dict(run.metrics),
+                "before": run.before,
+                "after": run.after,
+            }
+        )
         return
     from proxmo.reporting.tables import training_table
 

@@ -101,7 +101,7 @@ class RolloutConfig(Section):
     group_size: Count = 8
     """Episodes per task (N in the papers)."""
     invalid_penalty: PositiveOrZero = 0.1
-    """Subtracted from a step's reward when its action is invalid."""
+    """Subtracted from the advantage of a step whose action is invalid; no other step is touched."""
     engine: str = "transformers"
     """Engine that samples: "transformers" (the trained model itself), "vllm" (in this process),
     "vllm-server" (a running `vllm serve`), or `module:name` of your own."""
@@ -137,6 +137,9 @@ class CreditConfig(Section):
     """Discount of the step return."""
     omega: PositiveOrZero = 1.0
     """Weight of the step-level advantage against the episode-level one."""
+    reward_scale: Positive = 1.0
+    """What a reward of 1 counts as in the step part. The paper's environments pay 10 for a win and
+    these pay 1: a scale of 10 gives the paper's balance of step and episode part."""
     options: dict[str, Any] = field(default_factory=dict)
     """Further options of the method, for example {tau = 0.1, beta = 0.1, embedding = "tfidf"}."""
 
@@ -163,8 +166,9 @@ class OptimConfig(Section):
     """How far above 1 the ratio is clipped."""
     kl_coef: PositiveOrZero = 0.01
     """Weight of the KL divergence to the frozen reference; 0 keeps no reference."""
-    kl_estimator: Literal["k1", "k2", "k3"] = "k3"
-    """Estimator of the KL divergence."""
+    kl_estimator: Literal["k2", "k3"] = "k3"
+    """Estimator of the KL divergence. "k3", the papers', has the right value in expectation; "k2"
+    the right gradient, on samples of the policy itself. ("k1" would have no gradient at all.)"""
     aggregation: Literal["token", "sequence", "constant"] = "token"
     """Weight of a token in the loss: "token" (all alike), "sequence" (the mean of each response
     counts once) or "constant" (as "token", divided by responses times the length limit: Dr. GRPO).

@@ -132,6 +132,11 @@ class Batch:
         return [step.observation for step in self.steps]
 
     @property
+    def valid(self) -> NDArray[np.bool_]:
+        """(S,) whether the action of each row was valid."""
+        return np.array([step.valid for step in self.steps], dtype=bool)
+
+    @property
     def actions(self) -> list[str | None]:
         """Action of each row, None where none could be read."""
         return [step.action for step in self.steps]

@@ -101,3 +101,9 @@ def test_ci_finds_the_command_that_readme_marks_for_it(name):
     text = (REPOSITORY / "README.md").read_text()
     assert f"readme_command {name}" in script
     assert re.search(rf"^<!-- ci: {name} -->\n```bash\n[^`]+\n```$", text, re.MULTILINE)
+
+
+def test_the_index_of_the_documentation_names_every_page():
+    index = (REPOSITORY / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {Path(page).name for page in PAGES} - {"README.md"}
+    assert set(re.findall(r"\]\((\S+?\.md)\)", index)) == pages

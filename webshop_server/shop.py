@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from webshop_server.data import bundled
 from webshop_server.data.catalogue import Catalogue
-from webshop_server.data.opening import open_catalogue
+from webshop_server.data.packed import PackedCatalogue, is_packed
 from webshop_server.data.products import Product
+from webshop_server.data.raw import read_catalogue
 from webshop_server.errors import CatalogueError
 from webshop_server.packing import search_index
 from webshop_server.rules import reward
@@ -114,5 +117,19 @@ def _open(
 
 @lru_cache(maxsize=2)
 def _stock(data: str | None, difficulty: str) -> tuple[Catalogue, SearchIndex]:
-    catalogue = open_catalogue(data, difficulty=difficulty)
+    catalogue = open_catalogue(data, difficulty)
     return catalogue, search_index(catalogue)
+
+
+def open_catalogue(data: str | Path | None = None, difficulty: str = "default") -> Catalogue:
+    """Open a catalogue; arguments and errors are those of `Shop.open`."""
+    if data is None or data == "bundled":
+        return bundled.catalogue(difficulty)
+    path = Path(data)
+    # Not Path.exists, which raises for a name that is longer than a file's may be.
+    if not os.path.exists(path):
+        raise CatalogueError(
+            f"no catalogue at {path!s:.200}; expected 'bundled', a packed catalogue, or a "
+            "directory with the raw files of WebShop"
+        )
+    return PackedCatalogue(path) if is_packed(path) else read_catalogue(path)

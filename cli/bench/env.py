@@ -1,4 +1,4 @@
-"""How fast an environment is, and how that grows with its size.
+"""`proxmo bench env`: how fast an environment is, how that grows with its size, its original.
 
 Times are CPU seconds of one process.
 """
@@ -6,21 +6,27 @@ Times are CPU seconds of one process.
 from __future__ import annotations
 
 import gc
+import tempfile
 import time
 import tracemalloc
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import click
 import gymnasium
 
-from proxmo.errors import UnknownNameError
+from proxmo.errors import UnknownNameError, UsageError
 from webshop_server.data import bundled
 
+from .. import options
+from ..display import progress, show, show_json
 from . import alfworld
+from .measurements import Column, show_measurements
 from .processes import resident_bytes
 
+_SHOP: Final = "WebShop-v0"
 _EPISODE_STEPS: Final = 50
 _LIVE_GAMES: Final = 20
 # Games before the memory is first measured: by then caches are full.
@@ -29,27 +35,72 @@ _WARM_GAMES: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """The costs of one size of an environment.
+    """The costs of one size of an environment, list of admissible actions included."""
 
-    Attributes:
-        size: its name.
-        actions: mean number of admissible actions.
-        steps_per_second: of the environment alone, list of admissible actions included.
-        made_steps_per_second: through the wrappers of `gymnasium.make`.
-        resets_per_second: each to a new task.
-        live_bytes: memory that one more game in play takes.
-        growth_bytes: growth of the process over `games` resets; None where not measured.
-        games: resets over which the growth was measured.
-    """
-
-    size: str
-    actions: float
-    steps_per_second: float
-    made_steps_per_second: float
-    resets_per_second: float
-    live_bytes: float
+    size: Annotated[str, Column("size")]
+    # Mean number of admissible ones.
+    actions: Annotated[float, Column("actions", "{:.0f}")]
+    steps_per_second: Annotated[float, Column("steps/s", "{:,.0f}")]
+    # Through the wrappers of `gymnasium.make`.
+    made_steps_per_second: Annotated[float, Column("steps/s, made", "{:,.0f}")]
+    # Each to a new task.
+    resets_per_second: Annotated[float, Column("resets/s", "{:,.0f}")]
+    # Memory that one more game in play takes.
+    live_bytes: Annotated[float, Column("kB a game", lambda size: f"{size / 1e3:.0f}")]
+    # Growth of the process over `games` resets; None where not measured.
     growth_bytes: int | None
     games: int
+
+
+@click.command("env")
+@options.env(default="ALFWorld-v0")
+@options.data("Measure these tasks, too.")
+@options.count("--steps", "Steps", 20_000, minimum=100)
+@options.count("--games", "Games over which the memory is watched, 0 for none", 10_000, minimum=0)
+@options.text(
+    "--original", "Interpreter that has the original, to measure it, too.", metavar="PYTHON"
+)
+@options.count("--tasks", "Tasks played with the original", 6)
+@options.as_json()
+@options.debug
+def command(
+    env: str,
+    data: str | None,
+    steps: int,
+    games: int,
+    original: str | None,
+    tasks: int,
+    as_json: bool,
+) -> None:
+    """Measure steps, resets and memory of an environment, by its size and beside its original.
+
+    Rates are a second of CPU time of one process, list of admissible actions included. The memory
+    is watched at the last size, or with --data.
+    """
+    if original is not None and env != alfworld.ENV:
+        raise UsageError(f"--original: there is no original to measure for {env}")
+    if original is not None and (data is None or not Path(data).is_dir()):
+        raise UsageError("--original needs --data DIR, an official data directory")
+    with tempfile.TemporaryDirectory() as folder, progress("proxmo bench env", keep=False) as says:
+        says.phase("sizes")
+        found = sizes(env, Path(folder)) | ({} if data is None else {"data": {"data": data}})
+        speeds: list[Speed] = []
+        for size, kwargs in found.items():
+            says.phase("measure", text=size)
+            watched = games if len(speeds) == len(found) - 1 else 0
+            speeds.append(measure(env, size, kwargs, steps=steps, games=watched))
+        both = None
+        if original is not None and data is not None:
+            says.phase("original", text=f"{tasks} tasks")
+            both = alfworld.beside(Path(data), original, tasks)
+    if as_json:
+        show_json({"env": env, "sizes": speeds, "beside": both})
+        return
+    show_measurements(speeds)
+    if (grown := speeds[-1].growth_bytes) is not None:
+        show(f"memory grew by {grown / 1e6:.1f} MB over {games:,} games ({speeds[-1].size})")
+    if both is not None:
+        both.show()
 
 
 def sizes(env_id: str, folder: Path) -> dict[str, dict[str, Any]]:
@@ -62,13 +113,11 @@ def sizes(env_id: str, folder: Path) -> dict[str, dict[str, Any]]:
     Raises:
         UnknownNameError: the sizes of the environment are not known.
     """
-    known: dict[str, Callable[[Path], dict[str, dict[str, Any]]]] = {
-        alfworld.ENV: alfworld.sizes,
-        "WebShop-v0": lambda _: {size: {"difficulty": size} for size in bundled.DIFFICULTIES},
-    }
-    if env_id not in known:
-        raise UnknownNameError("environment to measure", env_id, known)
-    return known[env_id](folder)
+    if env_id == alfworld.ENV:
+        return alfworld.sizes(folder)
+    if env_id == _SHOP:
+        return {size: {"difficulty": size} for size in bundled.DIFFICULTIES}
+    raise UnknownNameError("environment to measure", env_id, (alfworld.ENV, _SHOP))
 
 
 def measure(

@@ -60,10 +60,12 @@ def peak_mb() -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1000
 
 
-def resident_bytes(pid: int | str = "self") -> int:
+def resident_bytes(pid: int | str = "self", *, children: bool = False) -> int:
     """Return the memory of a process; 0 where the system does not say, or the process has ended."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text() if children else ""
     except OSError:
         return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    own = pages * os.sysconf("SC_PAGE_SIZE")
+    return own + sum(resident_bytes(child, children=True) for child in found.split())

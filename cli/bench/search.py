@@ -1,19 +1,24 @@
-"""The search measured on documents of made-up words, beside the plain way to rank them."""
+"""`proxmo bench search`: the search on documents of made-up words, beside a plain way to rank."""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
 from webshop_server.search import bm25
 from webshop_server.search.index import SearchIndex
 
+from .. import options
+from ..display import progress, show_json
+from .measurements import Column, Sizes, show_measurements
 from .processes import isolated, peak_mb
 
 # Words of a document as the text that a product is found by has: about 31 at a million.
@@ -26,35 +31,52 @@ _BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The costs of an index, and of searches in it.
+    """The costs of an index, and of searches in it."""
 
-    Attributes:
-        documents: their number.
-        build_seconds: time to make up and index the documents.
-        peak_mb: most memory of the process that built the index; 0 where unknown.
-        disk_mb: size of the saved index.
-        open_ms: time to open it.
-        p50_ms, p99_ms: time of a search.
-        plain_p50_ms, plain_p99_ms: time of the plain way, measured in turn: add up the scores of
-            all documents that have a word of the query, then rank them.
-        same: share of the queries that got the same documents and scores from both.
+    documents: Annotated[int, Column("documents")]
+    # Making up the documents included.
+    build_seconds: Annotated[float, Column("build", "{:.1f} s")]
+    # Of the process that built the index; 0 where unknown.
+    peak_mb: Annotated[float, Column("peak memory", "{:.0f} MB")]
+    disk_mb: Annotated[float, Column("on disk", "{:.1f} MB")]
+    open_ms: Annotated[float, Column("open", "{:.2f} ms")]
+    p50_ms: Annotated[float, Column("search p50", "{:.2f} ms")]
+    p99_ms: Annotated[float, Column("search p99", "{:.2f} ms")]
+    # The plain way adds up the scores of all documents that have a word of the query, then ranks.
+    plain_p50_ms: Annotated[float, Column("plain p50", "{:.2f} ms")]
+    plain_p99_ms: Annotated[float, Column("plain p99", "{:.2f} ms")]
+    ratio: Annotated[float, Column("ratio", "{:.1f}")]
+    # Share of the queries that got the same documents and scores from both.
+    same: Annotated[float, Column("same", "{:.0%}")]
+
+
+@click.command("search")
+@options.text(
+    "--sizes",
+    "Documents; 1100000 takes a few minutes and 3 GB",
+    "1000,100000",
+    metavar="N,...",
+    type=Sizes(),
+)
+@options.count("--queries", "Searches", 200)
+@options.seed("Seed", 0)
+@options.as_json()
+@options.debug
+def command(sizes: tuple[int, ...], queries: int, seed: int, as_json: bool) -> None:
+    """Measure the search of the shop on documents of made-up words.
+
+    Each size runs in its own process. The plain way scores every document that has a word of the
+    query; both ways answer the same queries in turn and must agree.
     """
-
-    documents: int
-    build_seconds: float
-    peak_mb: float
-    disk_mb: float
-    open_ms: float
-    p50_ms: float
-    p99_ms: float
-    plain_p50_ms: float
-    plain_p99_ms: float
-    same: float
-
-
-def measure(size: int, *, queries: int = 200, seed: int = 0) -> Measurement:
-    """Build, save, open and search an index of `size` documents, in a process of its own."""
-    return isolated(_measure, size, queries, seed)
+    found = []
+    with progress("proxmo bench search", keep=False) as listener:
+        for size in sizes:
+            listener.phase("search", text=f"{size} documents")
+            found.append(isolated(_measure, size, queries, seed))
+    if as_json:
+        show_json(found)
+    else:
+        show_measurements(found)
 
 
 def made_up_documents(size: int, generator: np.random.Generator) -> Iterator[str]:
@@ -78,8 +100,7 @@ def _measure(size: int, queries: int, seed: int) -> Measurement:
     def documents() -> Iterator[str]:
         for number, text in enumerate(made_up_documents(size, generator)):
             if number % every == 0:
-                words = text.split()
-                asked.append(" ".join(words[: 3 + len(asked) % 10]))
+                asked.append(" ".join(text.split()[: 3 + len(asked) % 10]))
             yield text
 
     started = time.perf_counter()
@@ -91,32 +112,31 @@ def _measure(size: int, queries: int, seed: int) -> Measurement:
         started = time.perf_counter()
         index = SearchIndex.open(directory)
         open_seconds = time.perf_counter() - started
-        pruned, plain, same = np.array(_time(index, asked[:queries])).T
+        ours, plain, same = np.array([_time(index, query) for query in asked[:queries]]).T
+    p50, p99, plain_p50, plain_p99 = np.percentile([ours, plain], (50, 99), axis=1).T.ravel()
     return Measurement(
-        documents=size,
-        build_seconds=build_seconds,
-        peak_mb=peak_mb(),
-        disk_mb=disk / 1e6,
-        open_ms=1e3 * open_seconds,
-        p50_ms=float(np.percentile(pruned, 50)),
-        p99_ms=float(np.percentile(pruned, 99)),
-        plain_p50_ms=float(np.percentile(plain, 50)),
-        plain_p99_ms=float(np.percentile(plain, 99)),
-        same=float(np.mean(same)),
+        size,
+        build_seconds,
+        peak_mb(),
+        disk / 1e6,
+        1e3 * open_seconds,
+        float(p50),
+        float(p99),
+        float(plain_p50),
+        float(plain_p99),
+        float(plain_p50 / p50),
+        float(np.mean(same)),
     )
 
 
-def _time(index: SearchIndex, queries: Sequence[str]) -> list[tuple[float, float, bool]]:
-    """Return per query its ms, those of the plain way, and whether the two agree."""
-    rows = []
-    for query in queries:
-        start = time.perf_counter()
-        found = index.search_scored(query)
-        middle = time.perf_counter()
-        expected = _plain(index, query)
-        end = time.perf_counter()
-        rows.append((1e3 * (middle - start), 1e3 * (end - middle), found == expected))
-    return rows
+def _time(index: SearchIndex, query: str) -> tuple[float, float, bool]:
+    """Return the ms of a search, those of the plain way, and whether the two agree."""
+    start = time.perf_counter()
+    found = index.search_scored(query)
+    middle = time.perf_counter()
+    expected = _plain(index, query)
+    end = time.perf_counter()
+    return 1e3 * (middle - start), 1e3 * (end - middle), found == expected
 
 
 def _plain(index: SearchIndex, query: str, k: int = 50) -> list[tuple[str, float]]:

@@ -1,337 +1,62 @@
-"""How fast training is beside TRL's, what its rollout saves, and whether its memory grows.
-
-Both trainers get the same model, prompts, batch and limits: an environment of one step whose
-observations are moments of an expert's games. Useful tokens are those of prompts and of responses
-up to their end. Rates are per second of CPU time, which other work on the machine hardly changes.
-"""
+"""`proxmo bench train`: training, its rollout and its memory."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import tempfile
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
-from pathlib import Path
+from statistics import median
 from typing import Any
 
-import gymnasium
-import numpy as np
+import click
 
-import proxmo_envs
-from proxmo.agents.base import Decision, Situation
-from proxmo.agents.language import LanguageAgent
-from proxmo.agents.prompts import PromptBuilder, View
-from proxmo.config import CheckpointConfig, Config, CreditConfig, EnvConfig, EvalConfig
-from proxmo.listener import Listener
-from proxmo.policies.transformers import TransformersPolicy, load_model
-from proxmo.rollout.collector import Collector
-from proxmo.rollout.environments import EnvPool
-from proxmo.training.models import EMBEDDED
-from proxmo.training.tiny import (
-    Demonstration,
-    TinyConfig,
-    record_demonstrations,
-    tiny_model_path,
-)
-from proxmo_envs import TaskSet, TextSpace
+from proxmo.config_loading import resolve
 
-from . import trl_trainer
-from .processes import resident_bytes, run_script
-
-# Iterations before the memory is first measured: by then caches are full.
-WARM_ITERATIONS = 10
+from .. import options
+from ..display import progress, show, show_json
+from .measurements import show_measurements
 
 
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Useful tokens of a trainer in the iterations after the first, and the seconds it took."""
+@click.command("train")
+@options.text("--model", "Directory or hub id", "tiny", metavar="M")
+@options.text("--trl", "Interpreter that has TRL, to measure it, too.", metavar="PYTHON")
+@options.count("--tasks", "Tasks per iteration", 8, minimum=2)
+@options.count("--group-size", "Episodes each", 8, minimum=2)
+@options.count("--iterations", "Iterations timed, the first of them a warm-up", 8, minimum=2)
+@options.count("--repeats", "Runs of each", 3)
+@options.count("--memory", "Watch the memory over N iterations, too.", minimum=2)
+@options.assignments("Set any key of the configuration.")
+@options.as_json()
+@options.debug
+def command(
+    trl: str | None,
+    repeats: int,
+    memory: int | None,
+    assignments: tuple[str, ...],
+    as_json: bool,
+    **flags: Any,
+) -> None:
+    """Measure useful tokens per second of training, beside TRL's GRPOTrainer.
 
-    trainer: str
-    tokens: int
-    seconds: float
-    cpu_seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Useful tokens per second of CPU time."""
-        return self.tokens / self.cpu_seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Two trainers in turn: the run of median rate of each, and ours over theirs for each pair.
-
-    `theirs` is None and `ratios` is empty where only ours was measured.
+    Both train the same model on the same prompts, batches and limits, on the CPU, in turn; seconds
+    are CPU time. Then one iteration's episodes are played by our loop and by one that generates for
+    every episode until the slowest has ended.
     """
+    config = resolve([], {"model.device": "cpu", **options.take_keys(flags)}, assignments)
+    with progress("proxmo bench train", keep=False) as says:
+        says.phase("loading libraries")
+        from .training import beside_trl, memory_growth, rollout_efficiency, with_model_directory
 
-    ours: Throughput
-    theirs: Throughput | None
-    ratios: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Efficiency:
-    """How a loop played the episodes: tokens it generated, of which `useful` are in them."""
-
-    loop: str
-    episodes: int
-    generated: int
-    useful: int
-    cpu_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """Resident memory of a run: bytes after the warm-up and at the end, slope per iteration."""
-
-    iterations: int
-    before: int
-    after: int
-    slope: float
-
-
-class MomentsEnv(gymnasium.Env[str, str]):
-    """An environment of one step: a moment of a game, won by the expert's action."""
-
-    moments: Mapping[str, Demonstration] = {}
-
-    def __init__(self, split: str = "train", data: str | None = None) -> None:
-        self.observation_space = TextSpace()
-        self.action_space = TextSpace()
-        self._moment: Demonstration | None = None
-
-    @classmethod
-    def task_set(cls, split: str = "train", data: str | None = None, **_: Any) -> TaskSet:
-        """Return the moments."""
-        return TaskSet("Moments-v0", split, list(cls.moments), content_hash=str)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[str, dict[str, Any]]:
-        """Show the moment that the option `task_id` names."""
-        super().reset(seed=seed)
-        self._moment = self.moments[(options or {})["task_id"]]
-        return self._moment.view.observation, self._info(self._moment, False)
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """End the episode; pay 1 for the expert's action."""
-        assert self._moment is not None
-        won = action == self._moment.action
-        return "", float(won), True, False, self._info(self._moment, won)
-
-    def _info(self, moment: Demonstration, won: bool) -> dict[str, Any]:
-        return {
-            "task": moment.view.task,
-            "task_type": "moment",
-            "admissible_actions": list(moment.view.admissible),
-            "won": won,
-            "score": float(won),
-        }
-
-
-gymnasium.register(id="Moments-v0", entry_point=f"{__name__}:MomentsEnv")
-
-
-class _Clock(Listener):
-    """Notes the wall time, CPU time and memory at the end of each iteration."""
-
-    def __init__(self) -> None:
-        self.ends: list[tuple[float, float]] = []
-        self.memory: list[int] = []
-
-    def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
-        self.ends.append((time.perf_counter(), time.process_time()))
-        self.memory.append(resident_bytes())
-
-
-def with_model_directory(config: Config, listener: Listener) -> Config:
-    """Return the configuration with the embedded model's directory in place of its name."""
-    if config.model.name != EMBEDDED:
-        return config
-    path = tiny_model_path(config.env, config.prompt, TinyConfig(), listener.phase)
-    return replace(config, model=replace(config.model, name=str(path)))
-
-
-def beside_trl(
-    config: Config, python: str | None, *, repeats: int = 3, listener: Listener | None = None
-) -> Beside:
-    """Train on single moments with our loop and, in another process, with TRL's GRPOTrainer.
-
-    Args:
-        config: model (a directory), prompt, sampling, tasks, group size and iterations; the
-            environment is that of the moments.
-        python: interpreter that has TRL; None measures ours alone.
-        repeats: runs of each, in turn.
-        listener: receives the progress.
-
-    Raises:
-        UsageError: that interpreter cannot train.
-    """
-    listener = listener or Listener()
-    config = _single_moments(config, listener)
-    ours: list[Throughput] = []
-    theirs: list[Throughput] = []
-    for number in range(repeats):
-        listener.phase("training with proxmo", done=number, total=repeats)
-        found, order = _train(config)
-        ours.append(found)
-        if python is not None:
-            listener.phase("training with TRL", done=number, total=repeats)
-            theirs.append(_train_with_trl(config, python, order))
-    pairs = zip(ours, theirs, strict=True) if theirs else ()
-    ratios = tuple(one.rate / other.rate for one, other in pairs)
-    return Beside(_median(ours), _median(theirs) if theirs else None, ratios)
-
-
-def _median(runs: list[Throughput]) -> Throughput:
-    return sorted(runs, key=lambda one: one.rate)[len(runs) // 2]
-
-
-def _single_moments(config: Config, listener: Listener) -> Config:
-    """Record moments; return the configuration of a run on them."""
-    rng = np.random.default_rng(config.seed)
-    games = replace(TinyConfig(), games=64, noise=0.0)
-    found = record_demonstrations(config.env, games, 0, rng, listener.phase)
-    MomentsEnv.moments = {f"{i:05d}": one for i, one in enumerate(found)}
-    return replace(
-        config,
-        env=EnvConfig(id=f"{__name__}:Moments-v0"),
-        prompt=replace(config.prompt, history=0),
-        credit=CreditConfig(method="grpo"),
-        optim=replace(config.optim, kl_coef=0.0, minibatches=1),
-        eval=EvalConfig(split="train", episodes=1),
-        checkpoint=CheckpointConfig(every=10**6),
-    )
-
-
-def _run(config: Config, folder: str) -> tuple[Path, _Clock]:
-    """Train in a folder; return the run directory and the times and memory of the iterations."""
-    from proxmo.training.loop import Trainer
-
-    clock, run = _Clock(), Path(folder) / "run"
-    Trainer(config, out=run, listener=clock).run()
-    return run, clock
-
-
-def _train(config: Config) -> tuple[Throughput, list[str]]:
-    """Train with our loop; return its throughput and the task of each group, in order."""
-    with tempfile.TemporaryDirectory() as folder:
-        run, clock = _run(config, folder)
-        files = sorted((run / "episodes").iterdir())
-        iterations = [
-            [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
-            for file in files
-        ]
-    order = [row["task_id"] for rows in iterations for row in rows if row["member"] == 0]
-    tokens = sum(
-        step["prompt_tokens"] + step["response_tokens"]
-        for rows in iterations[1:]
-        for row in rows
-        for step in row["steps"]
-    )
-    wall, cpu = (last - first for first, last in zip(clock.ends[0], clock.ends[-1], strict=True))
-    return Throughput("proxmo", tokens, wall, cpu), order
-
-
-def _train_with_trl(config: Config, python: str, order: Sequence[str]) -> Throughput:
-    from transformers import AutoTokenizer
-
-    builder = PromptBuilder(config.prompt, AutoTokenizer.from_pretrained(config.model.name))
-    prompts = []
-    for name in order:
-        moment = MomentsEnv.moments[name]
-        view = View(moment.view.task, (), 0, moment.view.observation, moment.view.admissible)
-        prompts.append({"prompt": builder.build(view).text, "answer": moment.action})
-    job = {
-        "model": config.model.name,
-        "prompts": prompts,
-        "tasks": config.rollout.tasks,
-        "group_size": config.rollout.group_size,
-        "iterations": config.optim.iterations,
-        "max_new_tokens": config.sampling.max_new_tokens,
-        "temperature": config.sampling.temperature,
-        "lr": config.optim.lr,
-    }
-    lines = run_script(
-        python,
-        trl_trainer.__file__,
-        json.dumps(job),
-        task="train with TRL",
-        needs="`pip install trl==1.16.0`",
-    )
-    found = json.loads(lines[-1])
-    name = f"TRL {found['version']}"
-    return Throughput(name, found["tokens"], found["seconds"], found["cpu"])
-
-
-class _UntilTheSlowest:
-    """Generates for every episode at every step until the last has ended, as is common.
-
-    Responses for ended episodes are thrown away; the others are the same as without them.
-    """
-
-    def __init__(self, agent: LanguageAgent) -> None:
-        self.agent = agent
-        self._last: dict[tuple[int, ...], Situation] = {}
-
-    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
-        """Return the decisions for the live episodes."""
-        # The seed of a situation is task, member, trial and step.
-        live = {(situation.seed or ())[:-1]: situation for situation in situations}
-        ended = [one for key, one in self._last.items() if key not in live]
-        self._last |= live
-        return self.agent.act([*situations, *ended], seed=seed)[: len(situations)]
-
-
-def rollout_efficiency(config: Config, listener: Listener | None = None) -> list[Efficiency]:
-    """Play one iteration's episodes twice: by our loop, and generating until the slowest ends."""
-    listener = listener or Listener()
-    model, tokenizer = load_model(config.model.name, device=config.model.device)
-    agent = LanguageAgent(
-        TransformersPolicy(model, tokenizer),
-        PromptBuilder(config.prompt, tokenizer),
-        style=config.prompt.style,
-        temperature=config.sampling.temperature,
-        max_new_tokens=config.sampling.max_new_tokens,
-    )
-    world = config.env
-    tasks = proxmo_envs.task_set(world.id, world.split, world.data, **world.kwargs)
-    rng = np.random.default_rng(config.seed)
-    chosen = [task.task_id for task in tasks.sample(rng, config.rollout.tasks)]
-    found: list[Efficiency] = []
-    actions: list[list[list[str | None]]] = []
-    for loop, who in (("proxmo", agent), ("until the slowest ends", _UntilTheSlowest(agent))):
-        listener.phase("playing", text=loop)
-        asked, started = agent.sampled_tokens, time.process_time()
-        with closing(EnvPool(world)) as pool:
-            episodes = Collector(pool, who).play(
-                chosen,
-                group_size=config.rollout.group_size,
-                seed=(config.seed,),
-                own_seeds=True,
-            )
-        spent = time.process_time() - started
-        useful = sum(len(step.response_ids) for one in episodes for step in one.steps)
-        generated = agent.sampled_tokens - asked
-        found.append(Efficiency(loop, len(episodes), generated, useful, spent))
-        actions.append([[step.action for step in one.steps] for one in episodes])
-    assert actions[0] == actions[1], "both loops play the same episodes"
-    return found
-
-
-def memory_growth(config: Config, iterations: int) -> Growth:
-    """Train and watch the resident memory; the slope is that of a line through its values."""
-    config = replace(
-        config,
-        optim=replace(config.optim, iterations=WARM_ITERATIONS + iterations),
-        eval=replace(config.eval, episodes=1, every=0),
-        checkpoint=CheckpointConfig(every=10, keep=1),
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        _, clock = _run(config, folder)
-    watched = clock.memory[WARM_ITERATIONS - 1 :]
-    slope = float(np.polyfit(np.arange(len(watched)), watched, 1)[0])
-    return Growth(iterations, watched[0], watched[-1], slope)
+        config = with_model_directory(config, says)
+        speed = beside_trl(config, trl, repeats=repeats, listener=says)
+        loops = rollout_efficiency(config, says)
+        growth = None if memory is None else memory_growth(config, memory)
+    if as_json:
+        show_json({"speed": speed, "rollout": loops, "memory": growth})
+        return
+    show_measurements([one for one in (speed.ours, speed.theirs) if one is not None])
+    if speed.ratios:
+        show(f"ratio of tokens per CPU s: {median(speed.ratios):.2f}, the median of {repeats}")
+    show_measurements(loops)
+    if growth is not None:
+        show(
+            f"memory: {growth.before / 1e6:.1f} MB after the warm-up, {growth.after / 1e6:.1f} MB "
+            f"{growth.iterations} iterations later, {growth.slope / 1e3:+.1f} kB an iteration"
+        )

@@ -1,4 +1,4 @@
-"""A server of the shop under the load of many shoppers: speed, errors and memory.
+"""`proxmo bench webshop-http`: a server under the load of many shoppers.
 
 Each shopper keeps one connection and sends its next request as soon as the last one is answered, so
 the server always works at its limit.
@@ -12,23 +12,28 @@ import json
 import multiprocessing
 import re
 import time
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlencode, urlsplit
 
+import click
 import numpy as np
 
+from proxmo.reporting.tables import facts_table
 from webshop_server.app.serve import Settings, serve
 from webshop_server.rules.actions import SEARCH_TEMPLATE
 
+from .. import options
+from ..display import progress, show, show_json
+from ..failures import DONE, FAILED
+from .measurements import Column, cells
 from .processes import resident_bytes
 
-Surface = Literal["pages", "api"]
+# Requests per second of the original's best server, when its recordings were made.
+_ORIGINAL_PER_S = 61
 _STARTS_IN_S = 120.0
 _MEMORY_EVERY_S = 1.0
 # Clicks after the search, before the shopper buys.
@@ -40,64 +45,70 @@ _ACTION = re.compile(r'name="action" value="([^"]*)"')
 _TASK = re.compile(r"Instruction:<br>([^<]*)<")
 
 
+def _beside_original(rate: float) -> str:
+    return f"{rate:.0f} ({rate / _ORIGINAL_PER_S:.1f} times the original's)"
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The result of a load test.
+    """The result of a load test."""
 
-    Attributes:
-        surface: "pages" (what browsers send) or "api".
-        workers: processes of the server.
-        sessions: shoppers at a time.
-        seconds: duration of the test.
-        requests: number of answered ones.
-        requests_per_s: requests of all shoppers together.
-        p50_ms, p99_ms: time from sending a request to its whole answer.
-        purchases: episodes played to the end.
-        errors: kind of error -> how often: answers other than 2xx and 3xx, broken connections.
-        memory_mb: resident memory of all processes of the server at the end (shared pages count
-            several times); 0 where unknown.
-        growth_mb_per_min: slope of the memory over the second half of the time.
+    # "pages" (what browsers send) or "api".
+    surface: Annotated[str, Column("surface")]
+    workers: Annotated[int, Column("workers")]
+    sessions: Annotated[int, Column("shoppers")]
+    seconds: Annotated[float, Column("duration", "{:g} s")]
+    requests: Annotated[int, Column("requests", "{:,}")]
+    # Of all shoppers together.
+    requests_per_s: Annotated[float, Column("requests/s", _beside_original)]
+    # From sending a request to its whole answer.
+    p50_ms: Annotated[float, Column("p50", "{:.0f} ms")]
+    p99_ms: Annotated[float, Column("p99", "{:.0f} ms")]
+    # Episodes played to the end.
+    purchases: Annotated[int, Column("episodes", "{:,}")]
+    # Answers other than 2xx and 3xx, and broken connections, by kind.
+    errors: Annotated[dict[str, int], Column("errors", lambda kinds: f"{kinds or 'none'}")]
+    # Resident memory of all processes of the server at the end (shared pages count several times);
+    # 0 where unknown.
+    memory_mb: Annotated[float, Column("memory", "{:.0f} MB")]
+    # Slope of the memory over the second half of the time.
+    growth_mb_per_min: Annotated[float, Column("its growth", "{:+.2f} MB a minute")]
+
+
+@click.command("webshop-http")
+@options.count("--sessions", "Shoppers", 200)
+@options.number("--seconds", "Duration", 60.0, minimum=1, metavar="S")
+@options.count("--workers", "Processes", 2)
+@options.choice("--surface", "What they use: the pages of people or the API", ("pages", "api"))
+@options.data("As in `proxmo webshop serve`  [bundled]")
+@options.text("--difficulty", "Of the bundled data", "default", metavar="D")
+@options.seed("Seed", 0)
+@options.as_json()
+@options.debug
+def command(workers: int, data: str | None, difficulty: str, as_json: bool, **load: Any) -> int:
+    """Measure a server of the shop under load: requests a second, times, errors, memory.
+
+    The server is started for it on a free port. The shoppers run in this process and on the same
+    machine, and send the next request as soon as the last is answered. Exit code 1: errors.
     """
-
-    surface: Surface
-    workers: int
-    sessions: int
-    seconds: float
-    requests: int
-    requests_per_s: float
-    p50_ms: float
-    p99_ms: float
-    purchases: int
-    errors: dict[str, int]
-    memory_mb: float
-    growth_mb_per_min: float
+    settings = Settings(port=0, workers=workers, shop={"data": data, "difficulty": difficulty})
+    with progress("proxmo bench webshop-http", keep=False) as listener:
+        listener.phase("load", text=f"{load['sessions']} shoppers for {load['seconds']:g} s")
+        found = _measure(settings, **load)
+    if as_json:
+        show_json(found)
+    else:
+        show(facts_table(cells(found)))
+    return FAILED if found.errors else DONE
 
 
-@dataclass(slots=True)
-class _Load:
-    """The server, and what happens while the shoppers shop."""
-
-    address: str
-    pid: int
-    surface: Surface
-    end: float
-    times: list[float] = field(default_factory=list)
-    errors: Counter[str] = field(default_factory=Counter)
-    purchases: int = 0
-    memory: list[tuple[float, float]] = field(default_factory=list)
-
-
-def measure(
-    settings: Settings, *, sessions: int, seconds: float, surface: Surface, seed: int = 0
+def _measure(
+    settings: Settings, *, sessions: int, seconds: float, surface: str, seed: int
 ) -> Measurement:
-    """Start a server, let `sessions` shoppers shop in it for `seconds`, and end it.
-
-    Raises:
-        OSError: the server does not start.
-    """
+    """Start a server, let `sessions` shoppers shop in it for `seconds`, and end it."""
     with _serving(settings) as (address, pid):
         load = _Load(address, pid, surface, end=time.monotonic() + seconds)
-        asyncio.run(_run(load, np.random.default_rng(seed).spawn(sessions)))
+        asyncio.run(load.run(np.random.default_rng(seed).spawn(sessions)))
     # The first half fills caches and pools of the processes.
     late = np.array(load.memory[len(load.memory) // 2 :])
     slope = np.polyfit(late[:, 0], late[:, 1], 1)[0] if len(late) > 1 else float("nan")
@@ -107,14 +118,14 @@ def measure(
         settings.workers,
         sessions,
         seconds,
-        requests=len(load.times),
-        requests_per_s=len(load.times) / seconds,
-        p50_ms=float(p50),
-        p99_ms=float(p99),
-        purchases=load.purchases,
-        errors=dict(load.errors),
-        memory_mb=load.memory[-1][1],
-        growth_mb_per_min=float(slope * 60),
+        len(load.times),
+        len(load.times) / seconds,
+        float(p50),
+        float(p99),
+        load.purchases,
+        dict(load.errors),
+        load.memory[-1][1],
+        float(slope * 60),
     )
 
 
@@ -139,100 +150,105 @@ def _serving(settings: Settings) -> Iterator[tuple[str, int]]:
         process.join()
 
 
-async def _run(load: _Load, rngs: Sequence[np.random.Generator]) -> None:
-    await asyncio.gather(_watch_memory(load), *(_shop(load, rng) for rng in rngs))
-
-
-async def _watch_memory(load: _Load) -> None:
-    while time.monotonic() < load.end or not load.memory:
-        load.memory.append((time.monotonic(), _resident_mb(load.pid)))
-        await asyncio.sleep(_MEMORY_EVERY_S)
-
-
-def _resident_mb(pid: int) -> float:
-    """Return the resident memory of a process and its children."""
-    children: list[str] = []
-    with suppress(OSError):
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return resident_bytes(pid) / (1 << 20) + sum(_resident_mb(int(child)) for child in children)
-
-
-async def _shop(load: _Load, rng: np.random.Generator) -> None:
-    """Play one episode after the other; after an error, start anew on a new connection."""
-    while time.monotonic() < load.end:
-        shopper = {"pages": _PagesShopper, "api": _ApiShopper}[load.surface](load)
-        try:
-            await shopper.connect()
-            while time.monotonic() < load.end:
-                await _play(shopper, rng)
-                load.purchases += 1
-        except (OSError, EOFError, asyncio.TimeoutError, _AnswerError) as error:
-            load.errors[f"{type(error).__name__}: {error}"[:100]] += 1
-        finally:
-            shopper.disconnect()
-
-
-async def _play(shopper: _Shopper, rng: np.random.Generator) -> None:
-    await shopper.enter()
-    words = shopper.task.split()
-    start = int(rng.integers(max(len(words) - 4, 1)))
-    await shopper.act(f"search[{' '.join(words[start : start + 4])}]")
-    for _ in range(_CLICKS):
-        # Buying comes at the end; a search needs words.
-        options = [one for one in shopper.actions if one not in (_BUY, _BACK, SEARCH_TEMPLATE)]
-        if not options:
-            break
-        await shopper.act(options[int(rng.integers(len(options)))])
-    if _BUY in shopper.actions:
-        await shopper.act(_BUY)
-    await shopper.leave()
-
-
 class _AnswerError(Exception):
     """The server answered with an error."""
 
 
-class _Shopper(ABC):
+@dataclass(slots=True)
+class _Load:
+    """The server, and what happens while the shoppers shop."""
+
+    address: str
+    pid: int
+    surface: str
+    end: float
+    times: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    purchases: int = 0
+    memory: list[tuple[float, float]] = field(default_factory=list)
+
+    async def run(self, rngs: list[np.random.Generator]) -> None:
+        """Let a shopper shop for each generator, and watch the memory."""
+        await asyncio.gather(self._watch_memory(), *map(self._shop, rngs))
+
+    async def _watch_memory(self) -> None:
+        while time.monotonic() < self.end or not self.memory:
+            self.memory.append(
+                (time.monotonic(), resident_bytes(self.pid, children=True) / (1 << 20))
+            )
+            await asyncio.sleep(_MEMORY_EVERY_S)
+
+    async def _shop(self, rng: np.random.Generator) -> None:
+        """Play one episode after the other; after an error, start anew on a new connection."""
+        where = urlsplit(self.address)
+        while time.monotonic() < self.end:
+            try:
+                reader, writer = await asyncio.open_connection(where.hostname, where.port)
+                try:
+                    kind = _PagesShopper if self.surface == "pages" else _ApiShopper
+                    shopper = kind(where.netloc, reader, writer, self.times)
+                    while time.monotonic() < self.end:
+                        await shopper.play(rng)
+                        self.purchases += 1
+                finally:
+                    writer.close()
+            except (OSError, EOFError, asyncio.TimeoutError, _AnswerError) as error:
+                self.errors[f"{type(error).__name__}: {error}"[:100]] += 1
+
+
+@dataclass(slots=True)
+class _Shopper:
     """One connection and the page it is on."""
 
-    def __init__(self, load: _Load) -> None:
-        self._where = urlsplit(load.address)
-        self._times = load.times
-        self._path = ""
-        self._step = 0
-        self.task = ""
-        self.actions: list[str] = []
+    host: str
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    times: list[float]
+    path: str = ""
+    step: int = 0
+    task: str = ""
+    actions: list[str] = field(default_factory=list)
 
-    async def connect(self) -> None:
-        self._reader, self._writer = await asyncio.open_connection(
-            self._where.hostname, self._where.port
-        )
+    async def enter(self) -> None:
+        """Begin a session with a random task."""
+        raise NotImplementedError
 
-    def disconnect(self) -> None:
-        with suppress(AttributeError):
-            self._writer.close()
+    async def act(self, action: str) -> None:
+        """Do something on the page."""
+        raise NotImplementedError
 
-    @abstractmethod
-    async def enter(self) -> None: ...
+    async def leave(self) -> None:
+        """End the session."""
+        raise NotImplementedError
 
-    @abstractmethod
-    async def act(self, action: str) -> None: ...
+    async def play(self, rng: np.random.Generator) -> None:
+        """Search for some words of the task, click at random, and buy."""
+        await self.enter()
+        words = self.task.split()
+        start = int(rng.integers(max(len(words) - 4, 1)))
+        await self.act(f"search[{' '.join(words[start : start + 4])}]")
+        for _ in range(_CLICKS):
+            # Buying comes at the end; a search needs words.
+            choices = [one for one in self.actions if one not in (_BUY, _BACK, SEARCH_TEMPLATE)]
+            if not choices:
+                break
+            await self.act(choices[int(rng.integers(len(choices)))])
+        if _BUY in self.actions:
+            await self.act(_BUY)
+        await self.leave()
 
-    @abstractmethod
-    async def leave(self) -> None: ...
-
-    async def _ask(self, method: str, path: str, body: str = "", kind: str = "") -> tuple[str, str]:
+    async def ask(self, method: str, path: str, body: str = "", kind: str = "") -> tuple[str, str]:
         """Return location and content of an answer, and note how long it took."""
         start = time.perf_counter()
-        self._writer.write(
-            f"{method} {path} HTTP/1.1\r\nHost: {self._where.netloc}\r\nContent-Type: {kind}\r\n"
+        self.writer.write(
+            f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: {kind}\r\n"
             f"Content-Length: {len(body.encode())}\r\n\r\n{body}".encode()
         )
-        head = (await asyncio.wait_for(self._reader.readuntil(b"\r\n\r\n"), _ANSWER_S)).decode()
+        head = (await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), _ANSWER_S)).decode()
         status = int(head.split(" ", 2)[1])
-        named = dict(line.lower().partition(": ")[::2] for line in head.split("\r\n")[1:])
-        content = await self._reader.readexactly(int(named.get("content-length", 0)))
-        self._times.append(time.perf_counter() - start)
+        length = re.search(r"(?im)^content-length: (\d+)", head)
+        content = await self.reader.readexactly(0 if length is None else int(length[1]))
+        self.times.append(time.perf_counter() - start)
         if status >= 400:
             raise _AnswerError(f"{status} for {method} {path.split('/')[1]}")
         location = re.search(r"(?im)^location: (\S+)", head)
@@ -242,35 +258,35 @@ class _Shopper(ABC):
 class _ApiShopper(_Shopper):
     """Plays as an environment with `base_url` does."""
 
-    async def _see(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
-        _, content = await self._ask(method, path, json.dumps(body or {}), "application/json")
+    async def _see(self, path: str, **body: Any) -> None:
+        _, content = await self.ask("POST", path, json.dumps(body), "application/json")
         view = json.loads(content)
-        self._path = f"/api/sessions/{view['session_id']}"
-        self._step, self.task = view["step"], view["task"]
+        self.path = f"/api/sessions/{view['session_id']}"
+        self.step, self.task = view["step"], view["task"]
         self.actions = view["admissible_actions"]
 
     async def enter(self) -> None:
-        await self._see("POST", "/api/sessions")
+        await self._see("/api/sessions")
 
     async def act(self, action: str) -> None:
-        await self._see("POST", f"{self._path}/actions", {"action": action, "step": self._step})
+        await self._see(f"{self.path}/actions", action=action, step=self.step)
 
     async def leave(self) -> None:
-        await self._ask("DELETE", self._path)
+        await self.ask("DELETE", self.path)
 
 
 class _PagesShopper(_Shopper):
     """Plays as a person with a browser does: posts forms and follows to the next page."""
 
     async def _post(self, path: str, **form: str) -> None:
-        location, content = await self._ask(
+        location, content = await self.ask(
             "POST", path, urlencode(form), "application/x-www-form-urlencoded"
         )
         if location:
-            self._path = location.partition("?")[0]
-            _, content = await self._ask("GET", location)
+            self.path = location.partition("?")[0]
+            _, content = await self.ask("GET", location)
         step, task = _STEP.search(content), _TASK.search(content)
-        self._step = int(step[1]) if step else 0
+        self.step = int(step[1]) if step else 0
         self.task = html.unescape(task[1]) if task else ""
         self.actions = [html.unescape(action) for action in _ACTION.findall(content)]
 
@@ -280,7 +296,7 @@ class _PagesShopper(_Shopper):
     async def act(self, action: str) -> None:
         query = action.removeprefix("search[")
         named = {"action": action} if query == action else {"search_query": query[:-1]}
-        await self._post(self._path, step=str(self._step), **named)
+        await self._post(self.path, step=str(self.step), **named)
 
     async def leave(self) -> None:
-        await self._post(f"{self._path}/leave")
+        await self._post(f"{self.path}/leave")

@@ -26,10 +26,14 @@ def credit_options(settings: Any) -> dict[str, Any]:
     """The options of the configured method, tried on two rows so that a mistake shows at once.
 
     Args:
-        settings: has `method`, `gamma`, `omega` and `options`, as the section `credit` of a
-            configuration.
+        settings: has `method`, `gamma`, `omega`, `reward_scale` and `options`, as the section
+            `credit` of a configuration.
     """
-    options = {"gamma": settings.gamma, **settings.options}
+    options = {
+        "gamma": settings.gamma,
+        "reward_scale": settings.reward_scale,
+        **settings.options,
+    }
     if "omega" in method_options(settings.method):
         options["omega"] = settings.omega
     tried = options | ({"value": np.zeros(2)} if needs_values(settings.method) else {})

@@ -166,32 +166,56 @@ def sort_rows(
     check_values(numbers["step"], rewards)
     check_flags("success", won)
     check_flags("truncated", cut)
-    steps = numbers["step"].astype(np.int64)
+    return _sorted_rows(
+        ids["group"],
+        ids["episode"],
+        numbers["step"].astype(np.int64),
+        rewards,
+        flags=(won, cut),
+        state=states,
+        action=actions,
+        gamma=float(gamma),
+        reward_scale=float(reward_scale),
+    )
 
-    order = np.lexsort((steps, ids["episode"], ids["group"]))
-    groups, episodes = ids["group"][order], ids["episode"][order]
-    first_of_episode = _changes(groups) | _changes(episodes)
+
+def _sorted_rows(
+    groups: Ints,
+    episodes: Ints,
+    steps: Ints,
+    rewards: Floats,
+    *,
+    flags: tuple[NDArray[Any], NDArray[Any]],
+    state: States,
+    action: States,
+    gamma: float,
+    reward_scale: float,
+) -> Rows:
+    """The rows of columns that each are what they should be; `flags` are success, truncated."""
+    order = np.lexsort((steps, episodes, groups))
+    group_starts = _changes(groups[order])
+    first_of_episode = group_starts | _changes(episodes[order])
     first_of_step = first_of_episode | _changes(steps[order])
     position = np.cumsum(first_of_step) - 1
     source = order[first_of_step]
-    check_copies(order, source[position], rewards, states)
+    check_copies(order, source[position], rewards, state)
     expand = np.empty(len(order), np.int64)
     expand[order] = position
     episode_of = (np.cumsum(first_of_episode) - 1)[first_of_step]
     # A flag may sit on any copy of a row, so it is read before copies are dropped.
-    step_won, step_cut = (group_sum(one, expand, len(source)) > 0 for one in (won, cut))
+    step_won, step_cut = (group_sum(one, expand, len(source)) > 0 for one in flags)
     check_success(step_won, episode_of, source)
     return Rows(
-        group=(np.cumsum(_changes(groups)) - 1)[first_of_step],
+        group=(np.cumsum(group_starts) - 1)[first_of_step],
         episode=episode_of,
         step=steps[source],
         reward=rewards[source],
         success=step_won,
         truncated=step_cut,
-        state=_take(states, source),
-        action=_take(actions, source),
-        gamma=float(gamma),
-        reward_scale=float(reward_scale),
+        state=_take(state, source),
+        action=_take(action, source),
+        gamma=gamma,
+        reward_scale=reward_scale,
         source=source,
         expand=expand,
     )

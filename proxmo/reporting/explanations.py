@@ -156,8 +156,13 @@ class RecordedIteration:
             "state": self._recorded("observation"),
             "truncated": [row["outcome"] == Outcome.TRUNCATED.value for row in self._rows],
             "action": self._recorded("action"),
+            "penalty": [config.rollout.invalid_penalty * (not row["valid"]) for row in self._rows],
         }
-        self.options: dict[str, Any] = {"gamma": config.credit.gamma, **config.credit.options}
+        self.options: dict[str, Any] = {
+            "gamma": config.credit.gamma,
+            "reward_scale": config.credit.reward_scale,
+            **config.credit.options,
+        }
         self.credit: credit.Credit | None = None
         self.notes = tuple(self._recompute(config))
 
@@ -253,8 +258,8 @@ class RecordedIteration:
                 left_out[name] = f"needs {needs}, which this run does not record"
                 continue
             try:
-                assigned = self._assign(name, {"gamma": self.options["gamma"]})
-                found[name] = float(assigned.advantage[place])
+                scale = {key: self.options[key] for key in ("gamma", "reward_scale")}
+                found[name] = float(self._assign(name, scale).advantage[place])
             except Exception as error:  # as above; the other methods can still be compared
                 left_out[name] = _reason(error)
         return found, left_out

@@ -42,7 +42,6 @@ class Collector:
         pool: where environments come from.
         agent: who decides; one whose `concurrent` is true is asked from many threads at once, and
             told to `abandon` what is pending, if it can, when the play breaks off.
-        invalid_penalty: subtracted from a step's reward when its action is not valid.
         timeout_s: seconds an episode's environment may take in all; None: no limit.
         retries: how often an episode that ended in an ERROR is played again.
     """
@@ -52,7 +51,6 @@ class Collector:
         pool: EnvPool,
         agent: Agent,
         *,
-        invalid_penalty: float = 0.0,
         timeout_s: float | None = None,
         retries: int = 0,
     ) -> None:
@@ -60,7 +58,7 @@ class Collector:
         self.retries = retries
         # Failed episodes that were played again, so far.
         self.replayed = 0
-        self.runner = EpisodeRunner(pool, invalid_penalty=invalid_penalty, timeout_s=timeout_s)
+        self.runner = EpisodeRunner(pool, timeout_s=timeout_s)
 
     def play(
         self,

@@ -84,16 +84,12 @@ class EpisodeRunner:
 
     Args:
         pool: where environments come from.
-        invalid_penalty: subtracted from a step's reward when its action is not valid.
         timeout_s: seconds an episode's environment may take in all; one that hangs is then left
             behind. None: no limit.
     """
 
-    def __init__(
-        self, pool: EnvPool, *, invalid_penalty: float = 0.0, timeout_s: float | None = None
-    ) -> None:
+    def __init__(self, pool: EnvPool, *, timeout_s: float | None = None) -> None:
         self.pool = pool
-        self.invalid_penalty = invalid_penalty
         self.timeout_s = timeout_s
 
     def start(
@@ -146,7 +142,7 @@ class EpisodeRunner:
                 action=decision.action,
                 valid=decision.valid,
                 reason=decision.reason,
-                reward=float(reward) - (0.0 if decision.valid else self.invalid_penalty),
+                reward=float(reward),
                 weight_version=decision.weight_version,
                 counted=decision.counted,
             )

@@ -310,6 +310,7 @@ class _Loop:
             state=states,
             truncated=batch.truncated,
             action=batch.actions,
+            penalty=self.config.rollout.invalid_penalty * ~batch.valid,
             **options,
         )
         return assigned, values

@@ -59,16 +59,16 @@ def token_entropy(distribution: Tensor) -> Tensor:
 def kl_divergence(logprobs: Tensor, reference_logprobs: Tensor, estimator: str) -> Tensor:
     """Estimates KL(policy || reference) per token, with d = reference - policy.
 
-    k1 = -d (unbiased, as a loss term its gradient vanishes in expectation); k2 = d^2 / 2;
-    k3 = exp(d) - d - 1 >= 0.
+    k2 = d^2 / 2 has the gradient of the KL divergence in expectation, -d grad(policy), over tokens
+    that the policy samples. k3 = exp(d) - d - 1 >= 0 has its value in expectation; the gradient of
+    k3, (1 - exp(d)) grad(policy), is that of KL(reference || policy). The plain k1 = -d is no loss:
+    its gradient is 0 in expectation.
 
     Source: Schulman, "Approximating KL divergence" (2020); k3 as in GRPO (arXiv 2402.03300, eq. 4).
     """
     import torch
 
     gap = reference_logprobs - logprobs
-    if estimator == "k1":
-        return -gap
     if estimator == "k2":
         return 0.5 * gap.square()
     return torch.exp(gap) - gap - 1.0

@@ -64,7 +64,6 @@ class Rollouts:
         self.collector = Collector(
             pool,
             agent,
-            invalid_penalty=config.rollout.invalid_penalty,
             timeout_s=config.rollout.episode_timeout_s,
             retries=config.rollout.retries,
         )

@@ -1,4 +1,4 @@
-"""What is known of WebShop-v0 besides its class."""
+"""The description of WebShop-v0: its splits, panels and the settings of its embedded model."""
 
 from __future__ import annotations
 

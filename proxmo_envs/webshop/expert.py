@@ -11,8 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
 
+from webshop_server.data.tables import read_words
+from webshop_server.rules.actions import plain
 from webshop_server.rules.matching import COLOR_WORDS
 from webshop_server.search import analyse
 
@@ -30,14 +33,7 @@ _PAIR: Final = re.compile(r"(?: with|, and) [^,:]+: ")
 _NUMBER: Final = re.compile(r"\$(\d+(?:\.\d+)?)")
 _CHOSEN: Final = re.compile(r"(.+) \(chosen: (.*)\)")
 _WORD: Final = re.compile(r"\w+(?:[.'-]\w+)*")
-# Words of an instruction that say nothing about a product.
-_FILLER_TEXT: Final = """
-    a an the and or of for in on with to that is are be it its i i'm im me my we you your can
-    could would will please find get buy pick want need needs looking look shop order like which
-    has have having am also should as at by from this those these one ones some any after sister
-    asked time replace old color colour size style
-    """
-_FILLER: Final = frozenset(_FILLER_TEXT.split())
+_FILLER: Final = frozenset(read_words(Path(__file__).with_name("filler_words.txt")))
 # For each place further down, a result must fit this much better to be opened first.
 _PLACE: Final = 0.04
 _STEPS: Final = 15
@@ -298,7 +294,7 @@ def _read_item(parts: Sequence[str], labels: set[str]) -> _Page:
     chosen: dict[str, str] = {}
     name = ""
     for part in parts[4 : end - 1]:
-        label = " ".join(part.lower().split())
+        label = plain(part)
         if label in labels and name:
             options[name].append(label)
             continue
@@ -306,7 +302,7 @@ def _read_item(parts: Sequence[str], labels: set[str]) -> _Page:
         name = marked[1] if marked else part
         options[name] = []
         if marked:
-            chosen[name] = " ".join(marked[2].lower().split())
+            chosen[name] = plain(marked[2])
     return _Page(
         "item",
         options={name: tuple(values) for name, values in options.items()},

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +20,7 @@ from proxmo_envs.errors import (
     unknown,
 )
 from proxmo_envs.webshop.connection import Connection
-from webshop_server.data.lazy_sequence import LazySequence
+from webshop_server.data.lazy_sequence import Computed
 from webshop_server.rules.records import Reward
 from webshop_server.session import ActionResult
 
@@ -63,7 +64,16 @@ class RemoteShop:
         """Return the ids of a split; raises InvalidOptionError for an unknown one."""
         if split not in self._splits:
             raise InvalidOptionError(unknown("split", split, self._splits))
-        return _RemoteTaskIds(self.connection, split, self._splits[split])
+
+        @cache
+        def page(number: int) -> list[str]:
+            path = f"/api/splits/{split}?offset={number * _IDS_A_PAGE}&limit={_IDS_A_PAGE}"
+            ids: list[str] = self.connection.ask("GET", path)["task_ids"]
+            return ids
+
+        return Computed(
+            self._splits[split], lambda index: page(index // _IDS_A_PAGE)[index % _IDS_A_PAGE]
+        )
 
     def start(self, task: str | int) -> RemotePlay:
         """Start an episode; raises UnknownTaskError and ServerError."""
@@ -129,23 +139,3 @@ class RemotePlay:
 
     def __deepcopy__(self, memo: dict[int, object]) -> RemotePlay:
         return self._shop.open(f"{self._path}/copies", {"modes": self._modes})
-
-
-class _RemoteTaskIds(LazySequence[str]):
-    """Ids of a split, fetched a page at a time."""
-
-    def __init__(self, connection: Connection, split: str, count: int) -> None:
-        self._connection = connection
-        self._split = split
-        self._count = count
-        self._pages: dict[int, list[str]] = {}
-
-    def __len__(self) -> int:
-        return self._count
-
-    def _make(self, index: int) -> str:
-        number, place = divmod(index, _IDS_A_PAGE)
-        if number not in self._pages:
-            path = f"/api/splits/{self._split}?offset={number * _IDS_A_PAGE}&limit={_IDS_A_PAGE}"
-            self._pages[number] = self._connection.ask("GET", path)["task_ids"]
-        return self._pages[number][place]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from proxmo_envs.errors import (
@@ -16,7 +17,7 @@ from proxmo_envs.errors import (
     unknown,
 )
 from webshop_server.data.bundled import DIFFICULTIES
-from webshop_server.data.lazy_sequence import LazySequence
+from webshop_server.data.lazy_sequence import Computed
 from webshop_server.errors import ShopError, UnknownGoalError
 from webshop_server.rules.goals import content_hash
 from webshop_server.rules.records import GoalKind, Profile, Split
@@ -104,8 +105,11 @@ class LocalShop:
         """Return the ids of a split; raises InvalidOptionError for an unknown one."""
         if split not in get_args(Split):
             raise InvalidOptionError(unknown("split", split, get_args(Split)))
-        goals = self.shop.goals
-        return _TaskIds(goals.split(split), goals.id_of)  # type: ignore[arg-type]
+        numbers = self.shop.goals.split(split)  # type: ignore[arg-type]
+        return Computed(len(numbers), partial(self._id, numbers))
+
+    def _id(self, numbers: Sequence[int], index: int) -> str:
+        return self.shop.goals.id_of(int(numbers[index]))
 
     def start(self, task: str | int) -> Session:
         """Start an episode; raises UnknownTaskError."""
@@ -137,17 +141,3 @@ def _tasks_are_known(task: str | int) -> Iterator[None]:
         yield
     except UnknownGoalError as error:
         raise UnknownTaskError(f"unknown task {quote(task)}: {error}") from error
-
-
-class _TaskIds(LazySequence[str]):
-    """Ids of numbered goals."""
-
-    def __init__(self, numbers: Sequence[int], name: Callable[[int], str]) -> None:
-        self._numbers = numbers
-        self._name = name
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def _make(self, index: int) -> str:
-        return self._name(int(self._numbers[index]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ import pytest
 
 from proxmo.config import Config
 from proxmo.config_loading import dump_toml
+from proxmo.evaluation.summary import Evaluation, SeedSpread, TypeResult
 from proxmo_cli.main import run
 
 
@@ -45,6 +48,19 @@ def proxmo(
         return Outcome(code, captured.out, captured.err)
 
     return call
+
+
+def start(*arguments: object, **settings: Any) -> subprocess.Popen[str]:
+    """Starts the command line in a process of its own; its output goes to pipes."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
+    return subprocess.Popen(command, **{**pipes, **settings})
+
+
+def finish(process: subprocess.Popen[str], seconds: float = 300) -> Outcome:
+    """Waits for the end of a process."""
+    out, err = process.communicate(timeout=seconds)
+    return Outcome(process.returncode, out, err)
 
 
 @dataclass
@@ -99,45 +115,39 @@ def trainer(monkeypatch: pytest.MonkeyPatch) -> Script:
     return script
 
 
-def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> SimpleNamespace:
-    """An evaluation as the library returns it."""
-
-    def result(wins: int, episodes: int) -> dict[str, Any]:
-        share = wins / max(episodes, 1)
-        return {
-            "episodes": episodes,
-            "wins": wins,
-            "success_rate": share,
-            "low": share / 2,
-            "high": (1 + share) / 2,
-        }
-
-    facts: dict[str, Any] = {
-        "env_id": "ALFWorld-v0",
-        "split": "valid_unseen",
-        "panel": "alfworld-valid-unseen",
-        "panel_hash": "0123abcd",
-        "tasks": 10,
-        "errors": errors,
-        "error_causes": {"TimeoutError: no answer": errors} if errors else {},
-        "mean_score": rate,
-        "mean_length": 11.5,
-        "invalid_action_share": 0.031,
-        "prompt_tokens": 47_120,
-        "response_tokens": 900,
-        "cost": 1.25,
-        **result(round(rate * episodes), episodes),
-    }
-    types = {"heat": result(1, 4), "cool": result(3, 4)}
-    return SimpleNamespace(
-        **facts,
-        by_task_type={name: SimpleNamespace(**one) for name, one in types.items()},
-        seeds=SimpleNamespace(
-            success_rates={"0": 0.25, "7": 0.75}, mean=0.5, sd=0.354, low=0.0, high=1.0
-        ),
+def evaluation(rate: float, errors: int = 0, episodes: int = 10) -> Evaluation:
+    """An evaluation as the library returns it; its intervals are made up."""
+    return Evaluation(
+        env_id="ALFWorld-v0",
+        split="valid_unseen",
+        panel="alfworld-valid-unseen",
+        panel_hash="0123abcd",
+        tasks=10,
+        planned=episodes + errors,
+        episodes=episodes,
+        wins=round(rate * episodes),
+        errors=errors,
+        success_rate=rate,
+        low=rate / 2,
+        high=(1 + rate) / 2,
+        mean_score=rate,
+        mean_length=11.5,
+        invalid_action_share=0.031,
+        prompt_tokens=47_120,
+        response_tokens=900,
+        cost=1.25,
+        by_task_type={
+            "heat": TypeResult(4, 1, 0.25, 0.125, 0.625),
+            "cool": TypeResult(4, 3, 0.75, 0.375, 0.875),
+        },
+        error_causes={"TimeoutError: no answer": errors} if errors else {},
+        seeds=SeedSpread({"0": 0.25, "7": 0.75}, mean=0.5, sd=0.354, low=0.0, high=1.0),
         pass_at={"1": 0.5, "3": 0.875},
         success_after={"1": 0.25, "2": 0.5},
-        overflows=0,
-        complete=not errors,
-        to_json=lambda: {**facts, "by_task_type": types},
     )
+
+
+@pytest.fixture
+def type_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Pipes lines into the next command."""
+    return lambda lines: monkeypatch.setattr(sys, "stdin", io.StringIO(lines))

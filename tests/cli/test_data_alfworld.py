@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from proxmo_envs.alfworld.sources import open_source
 from tests.cli.conftest import Outcome
 from tests.proxmo_envs.alfworld.small import data_directory
@@ -18,13 +16,17 @@ Proxmo = Callable[..., Outcome]
 def test_a_directory_is_packed_and_what_is_left_out_is_counted(
     proxmo: Proxmo, tmp_path: Path
 ) -> None:
-    data = data_directory(tmp_path / "data")
-    done = proxmo("data", "alfworld", "--from", data, "--out", "new/games.packed")
+    command = ("data", "alfworld", "--from", data_directory(tmp_path / "data"), "--out")
+    done = proxmo(*command, "new/games.packed")
     assert done.code == 0, done.err
     lines = [line.split() for line in done.out.splitlines()]
     assert ["train", "2", "6"] in lines and ["valid_seen", "1", "0"] in lines
     assert "left out 1: marked unsolvable" in done.out
     assert len(open_source(tmp_path / "new" / "games.packed").ids("train")) == 2
+    result = json.loads(proxmo(*command, "games.packed", "--json").out)
+    assert result["splits"]["train"]["games"] == 2
+    assert result["splits"]["train"]["left_out"]["no game file"] == 1
+    assert result["bytes"] == (tmp_path / "games.packed").stat().st_size
 
 
 def test_the_source_is_never_written_over(proxmo: Proxmo, tmp_path: Path) -> None:
@@ -32,32 +34,3 @@ def test_the_source_is_never_written_over(proxmo: Proxmo, tmp_path: Path) -> Non
     done = proxmo("data", "alfworld", "--from", "games.zip", "--out", "./games.zip")
     assert done.code == 2 and "is the file that --from names" in done.error_line
     assert (tmp_path / "games.zip").read_text() == "{}\n"
-
-
-def test_the_counts_are_printed_as_json(proxmo: Proxmo, tmp_path: Path) -> None:
-    data = data_directory(tmp_path / "data")
-    done = proxmo("data", "alfworld", "--from", data, "--out", "games.packed", "--json")
-    result = json.loads(done.out)
-    assert result["splits"]["train"]["games"] == 2
-    assert result["splits"]["train"]["left_out"]["no game file"] == 1
-    assert result["bytes"] == (tmp_path / "games.packed").stat().st_size
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "complaint"),
-    [
-        ((), 2, "either --from PATH or --download"),
-        (("--from", ".", "--download"), 2, "either --from PATH or --download"),
-        (("--from", ".", "--url", "http://x/y"), 2, "belong to --download"),
-        (("--from", "nowhere"), 2, "nowhere"),
-        (("--from", "."), 1, "not an ALFWorld data directory"),
-        (("--download", "--url", "http://127.0.0.1:9/a.zip"), 1, "cannot download"),
-        (("--download", "--url", "a.zip"), 2, "no http address"),
-    ],
-)
-def test_what_cannot_be_packed_is_one_line(
-    proxmo: Proxmo, arguments: tuple[str, ...], code: int, complaint: str
-) -> None:
-    done = proxmo("data", "alfworld", *arguments, "--out", "x.packed", "--cache", "cache")
-    assert done.code == code and complaint in done.error_line
-    assert not Path("x.packed").exists()

@@ -25,19 +25,16 @@ def test_a_working_installation_is_exit_code_0(proxmo):
     assert "threads" in found["torch"]["text"]
 
 
-def test_a_missing_faiss_names_the_extra(proxmo, monkeypatch: pytest.MonkeyPatch):
+def test_missing_data_is_a_problem_and_missing_faiss_is_none_as_only_an_option_needs_it(
+    proxmo, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    done = proxmo("doctor", "--json")
-    assert done.code == 1
-    assert findings(done.out)["faiss"]["ok"] is False
-    assert 'pip install "proxmo[cpu]"' in findings(done.out)["faiss"]["text"]
-
-
-def test_missing_games_are_a_problem_that_names_the_place(proxmo):
     done = proxmo("doctor", "--data", "no/games/here")
     assert done.code == 1
-    (line,) = (line for line in done.out.splitlines() if line.startswith("data no/games/here"))
-    assert "problem" in line
+    problems = [line for line in done.out.splitlines() if "  problem  " in line]
+    assert [line.partition("  ")[0] for line in problems] == ["data no/games/here"]
+    (faiss,) = [line for line in done.out.splitlines() if line.startswith("faiss ")]
+    assert 'top_k needs it: pip install "proxmo[cpu]"' in faiss
 
 
 def test_games_of_a_validation_split_alone_are_no_problem(proxmo):

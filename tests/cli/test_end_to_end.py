@@ -6,8 +6,7 @@ import json
 import os
 import pty
 import signal
-import subprocess
-import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 from proxmo.config import Config
 from proxmo.config_loading import resolve
 from proxmo.training.metrics_file import read_rows
+from tests.cli.conftest import Outcome, finish, start
 from tests.proxmo.reporting.test_metrics_page import is_listed, listed_names
 
 pytestmark = pytest.mark.slow
@@ -49,68 +49,49 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return untrained(tmp_path_factory.mktemp("models") / "untrained", TINY)
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "proxmo_cli", *map(str, arguments)]
-
-
-def train(model: Path, out: Path, iterations: int, preset: str = "tiny") -> list[str]:
+def train(model: Path, out: Path, iterations: int, preset: str = "tiny") -> tuple[object, ...]:
     settings = [part for one in SETTINGS for part in ("--set", one)]
-    return command(
-        *("train", "--preset", preset, "--model", model, "--out", out),
-        *("--iterations", iterations, *settings),
-    )
+    choice = ("train", "--preset", preset, "--model", model, "--out", out)
+    return *choice, "--iterations", iterations, *settings
 
 
-def on_a_terminal(arguments: list[str]) -> tuple[subprocess.CompletedProcess[str], str]:
+def on_a_terminal(*arguments: object) -> tuple[Outcome, str]:
     """Run with stderr on a pseudo terminal; returns what was shown there as well."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "50"}
-    process = subprocess.Popen(
-        arguments, stdout=subprocess.PIPE, stderr=theirs, text=True, env=environment
-    )
+    process = start(*arguments, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # how Linux reports that the other side is closed
-            break
-        if not part:
-            break
-        shown += part
+    with suppress(OSError):  # how Linux reports that the other side is closed
+        while part := os.read(ours, 65536):
+            shown += part
     os.close(ours)
-    out, _ = process.communicate(timeout=120)
-    done = subprocess.CompletedProcess(arguments, process.returncode, out, None)
-    return done, shown.decode()
+    return finish(process), shown.decode()
 
 
 def test_a_run_shows_a_panel_writes_listed_metrics_and_can_be_evaluated(
     model: Path, tmp_path: Path
 ):
     out = tmp_path / "run"
-    done, shown = on_a_terminal([*train(model, out, 2), "--json"])
-    assert done.returncode == 0, shown
+    done, shown = on_a_terminal(*train(model, out, 2), "--json")
+    assert done.code == 0, shown
     assert "╭" in shown and "iteration 2/2" in shown and "success rate" in shown
-    result = json.loads(done.stdout)
+    result = json.loads(done.out)
     assert (result["iterations_done"], result["finished"]) == (2, True)
     names = {name for row in read_rows(out / "metrics.jsonl") for name in row} - {"iteration"}
     listed = listed_names()
     assert sorted(name for name in names if not is_listed(name, listed)) == []
 
-    evaluation = subprocess.run(
-        command("eval", "--checkpoint", out, "--json"), capture_output=True, text=True, timeout=120
-    )
-    assert evaluation.returncode == 0, evaluation.stderr
-    measured = json.loads(evaluation.stdout)
+    evaluated = finish(start("eval", "--checkpoint", out, "--json"))
+    assert evaluated.code == 0, evaluated.err
+    measured = json.loads(evaluated.out)
     # Nothing but the checkpoint was given, so this is the evaluation the run ended with.
     assert measured == result["after"]
 
 
 def test_an_interrupted_run_goes_on_with_the_command_it_prints(model: Path, tmp_path: Path):
     out = tmp_path / "run"
-    process = subprocess.Popen(
-        train(model, out, 60), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    process = start(*train(model, out, 60))
     assert process.stderr is not None
     seen = []
     for line in process.stderr:
@@ -118,38 +99,30 @@ def test_an_interrupted_run_goes_on_with_the_command_it_prints(model: Path, tmp_
         if line.startswith("iteration 2/"):
             process.send_signal(signal.SIGINT)
             break
-    printed, rest = process.communicate(timeout=120)
-    assert process.returncode == 3, "".join(seen) + rest
-    (resume,) = (line for line in printed.splitlines() if line.startswith("resume with: "))
+    done = finish(process)
+    assert done.code == 3, "".join(seen) + done.err
+    (resume,) = (line for line in done.out.splitlines() if line.startswith("resume with: "))
     assert resume == f"resume with: proxmo train --resume {out}"
     reached = len(read_rows(out / "metrics.jsonl"))
     assert 2 <= reached < 60
 
     more = reached + 1
-    resumed = subprocess.run(
-        command("train", "--resume", out, "--iterations", more, "--json"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert resumed.returncode == 0, resumed.stderr
-    assert json.loads(resumed.stdout)["iterations_done"] == more
+    resumed = finish(start("train", "--resume", out, "--iterations", more, "--json"))
+    assert resumed.code == 0, resumed.err
+    assert json.loads(resumed.out)["iterations_done"] == more
     rows = read_rows(out / "metrics.jsonl")
     assert [row["iteration"] for row in rows] == list(range(1, more + 1))
 
 
 def test_the_web_shop_is_trained_and_evaluated_with_success_and_score(tmp_path: Path):
     model = untrained(tmp_path / "model", resolve(["tiny-webshop"]))
-    arguments = [*train(model, tmp_path / "run", 1, "tiny-webshop"), "--json"]
-    trained = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
-    assert trained.returncode == 0, trained.stderr
-    result = json.loads(trained.stdout)
+    trained = finish(start(*train(model, tmp_path / "run", 1, "tiny-webshop"), "--json"))
+    assert trained.code == 0, trained.err
+    result = json.loads(trained.out)
     assert "train/score_mean" in result["metrics"]
     assert (result["after"]["split"], result["after"]["episodes"]) == ("validation", 2)
 
-    expert = command("eval", "--policy", "expert", "--env", "WebShop-v0", "--split", "test")
-    shown = subprocess.run(
-        [*expert, "--episodes", "8"], capture_output=True, text=True, timeout=120
-    )
-    assert shown.returncode == 0, shown.stderr
-    assert "success" in shown.stdout and "mean score" in shown.stdout
+    expert = ("eval", "--policy", "expert", "--env", "WebShop-v0", "--split", "test")
+    shown = finish(start(*expert, "--episodes", "8"))
+    assert shown.code == 0, shown.err
+    assert "success" in shown.out and "mean score" in shown.out

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +15,7 @@ import pytest
 
 import proxmo_envs  # noqa: F401  registers the ids
 from proxmo.policies.openai import ApiLimits
+from tests.cli.conftest import finish, start
 from tests.fakes import COUNTER, Answer, StubApi, stub_api
 
 pytest.importorskip("openai", reason="needs the extra api")
@@ -138,23 +137,14 @@ def test_a_directory_of_something_else_stays_as_it_is(proxmo):
     assert [path.name for path in Path("mine").iterdir()] == ["notes.txt"]
 
 
-def test_prices_become_costs(proxmo):
+def test_prices_become_costs_that_are_not_rounded_to_nothing(proxmo):
+    command = ("--env", COUNTER, "--split", "test", "--price-in", "2", "--price-out", "10")
     with stub_api(lambda *_: "<action>up</action>") as server:
-        done = proxmo(
-            *(*api(server), "--env", COUNTER, "--split", "test", "--json"),
-            *("--price-in", "2", "--price-out", "10"),
-        )
-    said = json.loads(done.out)
-    assert said["wins"] == 5
-    read, written = said["prompt_tokens"], said["response_tokens"]
-    assert written == 5
-    assert said["cost"] == pytest.approx((2 * read + 10 * written) / 1e6)
-
-
-def test_the_cost_of_a_few_cheap_episodes_is_not_shown_as_nothing(proxmo):
-    with stub_api(lambda *_: "<action>up</action>") as server:
-        done = proxmo(*api(server), "--env", COUNTER, "--split", "test", "--price-out", "10")
-    assert done.out.count("cost 0.0001") == done.err.count("cost 0.0001") == 1
+        said = json.loads(proxmo(*api(server), *command, "--json").out)
+        shown = proxmo(*api(server), "--env", COUNTER, "--split", "test", "--price-out", "10")
+    assert (said["wins"], said["response_tokens"]) == (5, 5)
+    assert said["cost"] == pytest.approx((2 * said["prompt_tokens"] + 10 * 5) / 1e6)
+    assert shown.out.count("cost 0.0001") == shown.err.count("cost 0.0001") == 1
 
 
 def test_a_success_of_zero_says_that_no_prompt_fitted(proxmo):
@@ -187,29 +177,6 @@ def test_reflexion_counts_its_tries(proxmo):
     assert len(server.requests) == 5 * 7
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("--api", "m"), "OPENAI_API_KEY"),
-        (("--api", "m", "--base-url", "here"), "base URL 'here'"),
-        (("--api", "m", "--policy", "expert"), "give one of"),
-        (("--api", "m", "--device", "cpu"), "--device has no meaning for --api"),
-        (("--model", "m", "--rate", "3"), "--rate has no meaning for --model"),
-        (("--policy", "expert", "--max-tokens", "3"), "--max-tokens has no meaning for --policy"),
-        (("--checkpoint", "run", "--style", "terse"), "--style needs --agent"),
-        (("--model", "m", "--tries", "2"), "--tries has no meaning for --agent direct"),
-        (("--model", "m", "--agent", "react", "--style", "terse"), "--style has no meaning for"),
-        (("--api", "m", "--base-url", "http://localhost:1/v1", "--agent", "re"), "react"),
-        (("--api", "m", "--base-url", "http://localhost:1/v1", "--style", "x"), "prompt style"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_in_one_line(proxmo, arguments, says: str):
-    done = proxmo("eval", *arguments, *GAMES)
-    assert done.code == 2
-    assert says in done.err.splitlines()[-1]
-    assert "Traceback" not in done.err
-
-
 @pytest.mark.slow
 def test_ctrl_c_ends_what_is_in_flight_and_keeps_what_was_played(plans, tmp_path: Path):
     play = expert(plans)
@@ -219,14 +186,13 @@ def test_ctrl_c_ends_what_is_in_flight_and_keeps_what_was_played(plans, tmp_path
         return Answer("late", delay_s=300.0) if stuck in prompt else play(prompt, number)
 
     with stub_api(answer) as server:
-        command = [sys.executable, "-m", "proxmo_cli", *api(server), *GAMES, "--out", "run"]
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        process = start(*api(server), *GAMES, "--out", "run", cwd=tmp_path)
         results = tmp_path / "run" / "results.jsonl"
         while not (results.exists() and results.read_text().count("\n") == 3):
             assert process.poll() is None
             time.sleep(0.2)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
-    assert process.returncode == 3
-    assert "what was played is kept in run; the same command goes on" in said
-    assert "interrupted" in said and "Traceback" not in said
+        done = finish(process)
+    assert done.code == 3
+    assert "what was played is kept in run; the same command goes on" in done.err
+    assert "interrupted" in done.err and "Traceback" not in done.err

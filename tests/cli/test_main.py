@@ -91,41 +91,18 @@ def test_threads_that_wait_sleep_unless_the_user_says_otherwise(monkeypatch: pyt
     assert python(code, OMP_WAIT_POLICY="ACTIVE").splitlines()[-1] == "ACTIVE"
 
 
-@pytest.mark.parametrize("command", ["train", "eval", "doctor"])
 @pytest.mark.parametrize("flag", ["-h", "--help"])
-def test_every_command_explains_itself(proxmo, command: str, flag: str):
-    done = proxmo(command, flag)
-    assert done.code == 0
-    assert done.out.startswith(f"Usage: proxmo {command}")
-
-
-def test_without_arguments_the_commands_are_listed(proxmo):
-    done = proxmo()
-    assert done.code == 0
-    assert all(name in done.out for name in ("train", "eval", "doctor"))
+def test_every_command_explains_itself(proxmo, flag: str):
+    listed = proxmo()
+    assert listed.code == 0
+    for command in ("train", "eval", "doctor"):
+        done = proxmo(command, flag)
+        assert command in listed.out and done.code == 0
+        assert done.out.startswith(f"Usage: proxmo {command}")
 
 
 def test_the_version_is_that_of_the_package(proxmo):
     assert proxmo("--version").out == "proxmo 0.1.0\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["trian"], "unknown command 'trian'; did you mean train?"),
-        (["bench", "credt"], "unknown benchmark 'credt'; did you mean credit"),
-        (["train", "--modl", "x"], "--model"),
-        (["train", "--seed", "x"], "'x' is not a valid integer"),
-        (["train", "stray"], "stray"),
-        (["train", "--minutes", "0"], "--minutes"),
-        (["eval", "--episodes", "0"], "--episodes"),
-    ],
-)
-def test_a_wrong_command_line_is_one_line_and_exit_code_2(proxmo, arguments, part: str):
-    done = proxmo(*arguments)
-    assert done.code == 2
-    assert done.error_line.startswith("error: ")
-    assert part in done.error_line
 
 
 def unknown_environment() -> None:

@@ -17,16 +17,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "environments.md"
 TRAINING = (
     *("--set", "prompt.style=terse", "--set", "rollout.tasks=2", "--set", "rollout.group_size=2"),
     *("--set", "sampling.max_new_tokens=4", "--set", "eval.episodes=2", "--iterations", "1"),
-    *(
-        "--set",
-        "prompt.max_prompt_tokens=400",
-        "--method",
-        "grpo",
-        "--device",
-        "cpu",
-        "--out",
-        "run",
-    ),
+    *("--set", "prompt.max_prompt_tokens=400", "--method", "grpo", "--device", "cpu"),
+    *("--out", "run"),
 )
 
 
@@ -78,17 +70,12 @@ def test_a_plain_environment_is_evaluated_by_what_it_says_of_success(proxmo):
         assert refused.code == 2 and missing in refused.err
 
 
-def test_a_plain_environment_is_played(proxmo, monkeypatch: pytest.MonkeyPatch):
-    import io
-
-    monkeypatch.setattr(sys, "stdin", io.StringIO("?\nleft\n"))
+def test_a_plain_environment_is_played(proxmo, type_in):
+    type_in("?\nleft\n")
     done = proxmo("play", "--env", "doors:Doors-v0", "--task", "seed-0003")
     assert done.code == 0, done.err
     assert "seed-0003" in done.err and "lists no commands" in done.out
     assert re.search(r"(won|over) after 1 steps, score [01]$", done.out.strip())
-
-
-def test_data_for_an_environment_that_takes_none_is_one_clear_error(proxmo):
     done = proxmo("play", "--env", "doors:Doors-v0", "--data", "here")
     assert done.code == 2 and "takes no argument `data`" in done.error_line
 
@@ -124,10 +111,8 @@ def test_a_described_world_has_panels_columns_and_an_expert(proxmo):
     assert head == ["model", "method", "Small", "Large", "Found", "panel"]
 
 
-def test_a_described_world_is_played_with_its_expert(proxmo, monkeypatch: pytest.MonkeyPatch):
-    import io
-
-    monkeypatch.setattr(sys, "stdin", io.StringIO("10\n:quit\n"))
+def test_a_described_world_is_played_with_its_expert(proxmo, type_in):
+    type_in("10\n:quit\n")
     done = proxmo("play", "--env", "guess:Guess-v0", "--expert", "--seed", "0")
     assert done.code == 0, done.err
     assert "expert: 10" in done.out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pty
 import select
@@ -23,11 +22,11 @@ FIRST = "generated/train/tiny/000000"
 
 
 @pytest.fixture
-def play(proxmo: Proxmo, monkeypatch: pytest.MonkeyPatch) -> Proxmo:
+def play(proxmo: Proxmo, type_in: Callable[[str], None]) -> Proxmo:
     """Plays the commands that are piped in."""
 
     def call(commands: str, *arguments: str) -> Outcome:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(commands))
+        type_in(commands)
         return proxmo("play", *arguments)
 
     return call
@@ -59,12 +58,9 @@ def test_a_question_mark_lists_what_can_be_done_and_costs_no_step(play: Proxmo) 
     assert "\ngo to fridge 1\n" in done.out and done.out.endswith("left after 0 steps, score 0\n")
 
 
-def test_the_step_limit_ends_the_game(play: Proxmo) -> None:
+def test_arguments_of_the_environment_are_set(play: Proxmo) -> None:
     done = play("look\n" * 9, "--task", FIRST, "--set", "max_episode_steps=3")
     assert done.out.endswith("over after 3 steps, score 0\n")
-
-
-def test_arguments_of_the_environment_are_set(play: Proxmo) -> None:
     done = play("move mug 1 to shelf 1\n", "--set", "difficulty=tiny", "--set", "grammar=put")
     assert "hint: this game's grammar is 'put': try 'put mug 1 in/on shelf 1'" in done.out
 
@@ -80,23 +76,6 @@ def test_a_game_of_ones_own_that_cannot_be_won_is_played_all_the_same(
     path = write_game(tmp_path, kitchen(items=()))
     done = play("look\n", "--data", str(path), "--expert")
     assert done.code == 0 and "no plan: " in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (("--env", "Nope-v0"), "unknown environment 'Nope-v0'; known: ALFWorld-v0"),
-        (("--task", "nope"), "unknown task 'nope'"),
-        (("--data", "/no/such"), "no ALFWorld data at"),
-        (("--set", "difficulty"), "--set takes NAME=VALUE"),
-        (("--set", "colour=red"), "cannot be made with"),
-    ],
-)
-def test_what_cannot_be_played_is_one_line(
-    play: Proxmo, arguments: tuple[str, ...], complaint: str
-) -> None:
-    done = play("", *arguments)
-    assert done.code in (1, 2) and complaint in done.error_line and done.out == ""
 
 
 def test_what_the_terminal_has_no_letters_for_is_shown_by_number(tmp_path: Path) -> None:

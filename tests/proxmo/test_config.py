@@ -305,3 +305,12 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path):
     broken.write_text("seed = = 1")
     with pytest.raises(ConfigError, match="broken.toml is not valid TOML"):
         resolve([str(broken)])
+
+
+@pytest.mark.parametrize("name", [n for n in preset_names() if "qwen2.5" in n])
+def test_the_paper_presets_run_at_the_scale_of_its_authors(name: str):
+    """A win counts 10 in the step part, an invalid action costs a hundredth of it."""
+    config = resolve([name])
+    assert (config.credit.omega, config.credit.reward_scale) == (1.0, 10.0)
+    assert config.rollout.invalid_penalty == 0.1
+    assert resolve([name], {"credit.method": "proxmo-released"}).credit.reward_scale == 10.0

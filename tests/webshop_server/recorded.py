@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from webshop_server.rules.records import ShoppingGoal
 from webshop_server.session import Session
 from webshop_server.shop import Shop
 
@@ -67,3 +68,41 @@ def session(shared: Path, config: str, episode: Any, profile: str = "original") 
     """The shopper of a recorded session, at its start."""
     where = shop(shared, config, profile)
     return Session(where, where.goals[episode["goal_index"]], episode["session"])
+
+
+# Name in the recordings -> field of a product.
+PRODUCT_FIELDS = {
+    "asin": "asin",
+    "Title": "title",
+    "Description": "description",
+    "BulletPoints": "bullets",
+    "category": "category",
+    "query": "query",
+    "product_category": "product_category",
+    "Attributes": "attributes",
+    "pricing": "pricing",
+    "Price": "price_tag",
+    "options": "options",
+    "option_to_image": "option_images",
+    "MainImage": "image",
+}
+
+
+def goal(row: dict[str, Any], goal_id: str, kind: str) -> ShoppingGoal:
+    """The goal of a recorded row; a human one has values of options without their names."""
+    options = row["goal_options"]
+    pairs = options.items() if isinstance(options, dict) else (("", value) for value in options)
+    return ShoppingGoal(
+        goal_id=goal_id,
+        asin=row["asin"],
+        instruction=row["instruction_text"],
+        attributes=tuple(row["attributes"]),
+        options=tuple(pairs),
+        price_upper=row["price_upper"],
+        weight=row.get("weight", 1.0),
+        kind=kind,
+        title=row["name"],
+        category=row["category"],
+        query=row["query"],
+        product_category=row["product_category"],
+    )

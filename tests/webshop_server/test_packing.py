@@ -10,13 +10,13 @@ import pytest
 
 from tests.webshop_server.rows import row, wish, write
 from webshop_server import packing
-from webshop_server.data.opening import open_catalogue
 from webshop_server.data.packed import PackedCatalogue, is_packed
 from webshop_server.data.raw import read_catalogue, read_entries
 from webshop_server.errors import CatalogueError, ShopError, UnknownProductError
 from webshop_server.packing import pack, search_index
 from webshop_server.rules.goals import Goals
 from webshop_server.rules.records import GoalKind
+from webshop_server.shop import open_catalogue
 
 KINDS: tuple[GoalKind, ...] = ("synthetic", "human")
 

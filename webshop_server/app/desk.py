@@ -86,12 +86,7 @@ class Desk:
     def act(
         self, token: str, action: str, expected_step: int | None = None
     ) -> tuple[ActionResult, Session, int]:
-        """Carry out an action; return what it did, the session and its step.
-
-        Raises:
-            UnknownSessionError: there is no such session.
-            StaleStepError: the session is not at `expected_step`.
-        """
+        """Carry out an action; returns and raises as `Sessions.act`."""
         result, session, step = self.sessions.act(token, action, expected_step)
         (self.metrics.actions if result.valid else self.metrics.invalid).inc()
         if result.score is not None:

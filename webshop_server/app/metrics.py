@@ -18,13 +18,13 @@ DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 
 
-class Metrics:
-    """The counters of a server."""
+class Metrics(Collector):
+    """The counters of a server; as a collector, the number of open sessions."""
 
     def __init__(self, open_sessions: Callable[[], int]) -> None:
         """Count from 0; `open_sessions` is called whenever the numbers are read."""
         self._own = CollectorRegistry()
-        self._open_sessions = _OpenSessions(open_sessions)
+        self._open_sessions = open_sessions
         self.requests = Histogram(
             "webshop_request_seconds",
             "Time to answer a request.",
@@ -51,15 +51,11 @@ class Metrics:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)
         sessions = CollectorRegistry()
-        sessions.register(self._open_sessions)
+        sessions.register(self)
         return generate_latest(registry) + generate_latest(sessions)
 
-
-class _OpenSessions(Collector):
-    """The number of open sessions, which is read from the store."""
-
-    def __init__(self, ask: Callable[[], int]) -> None:
-        self._ask = ask
-
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        yield GaugeMetricFamily("webshop_sessions_open", "Sessions open now.", self._ask())
+        """Ask the store, because no worker counts the sessions that expire."""
+        yield GaugeMetricFamily(
+            "webshop_sessions_open", "Sessions open now.", self._open_sessions()
+        )

@@ -98,7 +98,7 @@ def _search(session: Session, query: str) -> list[str]:
 def _open(session: Session, action: str) -> list[str] | None:
     """Return the actions that open a product of an earlier page; None if it opens none.
 
-    The session is walked through and of no use afterwards.
+    Acts on the session; do not use it afterwards.
     """
     label = action[len("click[") : -1]
     for back in range(_MOST_BACK + 1):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webshop_server.app.limits import Limits
+from webshop_server.app.store import Limits
 
 if TYPE_CHECKING:
     from flask import Flask

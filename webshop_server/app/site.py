@@ -13,10 +13,9 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 from webshop_server.app.api import make_api
 from webshop_server.app.desk import Desk
 from webshop_server.app.errors import RequestError
-from webshop_server.app.limits import Limits
 from webshop_server.app.metrics import Metrics
 from webshop_server.app.pages import make_pages
-from webshop_server.app.store import Sessions
+from webshop_server.app.store import Limits, Sessions
 from webshop_server.app.trajectories import TrajectoryLog
 from webshop_server.shop import Shop
 
@@ -61,9 +60,7 @@ def create_app(
         log: directory of trajectories; None writes none.
         seed: seeds the draw of tasks for shoppers who name none; None draws others at each start.
     """
-    sessions = Sessions(
-        shop, directory / "sessions.sqlite", cap=limits.sessions, idle_s=limits.idle_s
-    )
+    sessions = Sessions(shop, directory / "sessions.sqlite", limits)
     metrics = Metrics(sessions.count)
     desk = Desk(sessions, metrics, TrajectoryLog(log), np.random.default_rng(seed))
     app = Flask(__name__)
@@ -118,15 +115,13 @@ def _answer_errors(app: Flask, metrics: Metrics) -> None:
             response.headers["Retry-After"] = str(error.retry_after_s)
         return response
 
-    @app.errorhandler(RequestEntityTooLarge)
-    def too_long(error: RequestEntityTooLarge) -> Response:
-        message = f"a request holds no more than {_LONGEST_BODY // 1024} kB"
-        return _explain(413, "request_entity_too_large", message)
-
     @app.errorhandler(HTTPException)
     def failed(error: HTTPException) -> Response:
         code = error.name.lower().replace(" ", "_")
-        response = _explain(error.code or 500, code, error.description or error.name)
+        message = error.description or error.name
+        if isinstance(error, RequestEntityTooLarge):
+            message = f"a request holds no more than {_LONGEST_BODY // 1024} kB"
+        response = _explain(error.code or 500, code, message)
         for name, value in error.get_headers():
             if name == "Allow":
                 response.headers[name] = value

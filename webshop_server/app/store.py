@@ -19,6 +19,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,20 @@ from webshop_server.data.products import Product
 from webshop_server.rules.records import ShoppingGoal
 from webshop_server.session import ActionResult, Session
 from webshop_server.shop import Shop
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the sessions of a server.
+
+    Attributes:
+        sessions: largest number of open sessions.
+        idle_s: seconds without a request after which a session expires.
+    """
+
+    sessions: int = 1000
+    idle_s: float = 1800.0
+
 
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -45,26 +60,14 @@ class Sessions:
     """Open, find, change and close sessions; safe for threads, and for processes after a fork."""
 
     def __init__(
-        self,
-        shop: Shop,
-        path: Path,
-        *,
-        cap: int,
-        idle_s: float,
-        clock: Callable[[], float] = time.time,
+        self, shop: Shop, path: Path, limits: Limits, *, clock: Callable[[], float] = time.time
     ) -> None:
         """Keep the sessions of `shop` in the file `path`, whose directory only we can read.
 
-        Args:
-            shop: the shop of all sessions.
-            path: the file; it is made when it is missing.
-            cap: largest number of open sessions.
-            idle_s: seconds without a request after which a session expires.
-            clock: seconds; the same for all processes.
+        Makes the file if it is missing. All processes must have the same `clock`, in seconds.
         """
         self.shop = shop
-        self.cap = cap
-        self.idle_s = idle_s
+        self.limits = limits
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
@@ -129,15 +132,14 @@ class Sessions:
         if not removed:
             raise self._unknown(token)
 
-    def reap(self) -> int:
-        """Remove the sessions that were idle for too long; return their number."""
-        return self._run("DELETE FROM session WHERE seen <= ?", self._clock() - self.idle_s)[1]
-
     def count(self) -> int:
         """Return the number of open sessions."""
-        alive = self._clock() - self.idle_s
-        rows, _ = self._run("SELECT COUNT(*) FROM session WHERE seen > ?", alive)
+        rows, _ = self._run("SELECT COUNT(*) FROM session WHERE seen > ?", self._idle_since())
         return int(rows[0][0])
+
+    def _idle_since(self) -> float:
+        """Return the time of the last request of a session that expires now."""
+        return self._clock() - self.limits.idle_s
 
     def disconnect(self) -> None:
         """Close the connection of this process; the next use opens another."""
@@ -147,17 +149,18 @@ class Sessions:
                 self._connection = None
 
     def _insert(self, session: Session, step: int) -> str:
-        self.reap()
+        self._run("DELETE FROM session WHERE seen <= ?", self._idle_since())
         token = secrets.token_hex(_TOKEN_BYTES)
         # One statement counts and writes, so that no other worker comes between.
         _, written = self._run(
             "INSERT INTO session SELECT ?, ?, ?, ? WHERE (SELECT COUNT(*) FROM session) < ?",
-            *(token, self._clock(), step, _dump(session), self.cap),
+            *(token, self._clock(), step, _dump(session), self.limits.sessions),
         )
         if not written:
             raise ShopFullError(
-                f"the shop is full: all {self.cap} sessions are taken. Close one, wait until one "
-                f"has been idle for {self.idle_s:g} s, or start the server with a higher --sessions"
+                f"the shop is full: all {self.limits.sessions} sessions are taken. Close one, wait "
+                f"until one has been idle for {self.limits.idle_s:g} s, or start the server with a "
+                "higher --sessions"
             )
         return token
 
@@ -165,7 +168,7 @@ class Sessions:
         """Return step, time of the last request and state of a session."""
         rows, _ = self._run(
             "SELECT step, seen, state FROM session WHERE token = ? AND seen > ?",
-            *(token, self._clock() - self.idle_s),
+            *(token, self._idle_since()),
         )
         if not rows:
             raise self._unknown(token)
@@ -173,8 +176,8 @@ class Sessions:
 
     def _unknown(self, token: str) -> UnknownSessionError:
         return UnknownSessionError(
-            f"no session {token[:40]!r}: it was closed, was idle for {self.idle_s:g} s, or never "
-            "was; open a new one"
+            f"no session {token[:40]!r}: it was closed, was idle for {self.limits.idle_s:g} s, or "
+            "never was; open a new one"
         )
 
     def _load(self, state: bytes) -> Session:

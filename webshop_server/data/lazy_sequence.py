@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 T_co = TypeVar("T_co", covariant=True)
@@ -39,3 +39,17 @@ class LazySequence(Sequence[T_co]):
     def __deepcopy__(self, memo: dict[int, Any]) -> LazySequence[T_co]:
         """Return the sequence itself, because it never changes."""
         return self
+
+
+class Computed(LazySequence[T_co]):
+    """A sequence of `length` elements, each made by a function of its index."""
+
+    def __init__(self, length: int, make: Callable[[int], T_co]) -> None:
+        self._length = length
+        self._make_one = make
+
+    def __len__(self) -> int:
+        return self._length
+
+    def _make(self, index: int) -> T_co:
+        return self._make_one(index)

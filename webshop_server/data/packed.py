@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from webshop_server.data.catalogue import Catalogue
-from webshop_server.data.lazy_sequence import LazySequence
+from webshop_server.data.lazy_sequence import Computed, LazySequence
 from webshop_server.data.mapped import open_array, read_header, save_array, write_header
 from webshop_server.data.products import Entry, decode, encode
 from webshop_server.errors import CatalogueError
@@ -106,7 +106,7 @@ class PackedCatalogue(Catalogue):
             raise
         except (OSError, ValueError) as error:
             raise self._unreadable(error) from error
-        self.asins = _Asins(self._ids)
+        self.asins = Computed(len(self._ids), self._asin)
 
     def __reduce__(self) -> tuple[type[PackedCatalogue], tuple[Path]]:
         """Pickle the path; the other process maps the same memory."""
@@ -126,6 +126,9 @@ class PackedCatalogue(Catalogue):
             "`proxmo data webshop`"
         )
 
+    def _asin(self, index: int) -> str:
+        return bytes(self._ids[index]).decode()
+
     def _find(self, asin: str) -> int | None:
         key = asin.encode("utf-8", "surrogatepass")
         if len(key) > self._ids.dtype.itemsize:
@@ -136,19 +139,6 @@ class PackedCatalogue(Catalogue):
             return None
         place = int(self._sorted[at])
         return place if self.asins[place] == asin else None
-
-
-class _Asins(LazySequence[str]):
-    """The ids of a packed catalogue."""
-
-    def __init__(self, ids: NDArray[np.bytes_]) -> None:
-        self._ids = ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def _make(self, index: int) -> str:
-        return bytes(self._ids[index]).decode()
 
 
 class _Lines(LazySequence[Entry]):

@@ -24,7 +24,7 @@ class Product:
         price_tag: the price as it is shown, "$12.5" or "$27.0 to $33.98".
         purchase_price: the price paid at the purchase, drawn from the range and never shown.
         options: option name -> its values, in the order shown; both lower case.
-        option_images: option value -> address of a picture, where there is one.
+        option_images: option value -> address of its picture, if it has one.
         image: address of the main picture, may be empty.
     """
 

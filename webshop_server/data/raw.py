@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ from typing import Any
 
 from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.json_stream import Place, elements
-from webshop_server.data.prices import parse_price, purchase_price
 from webshop_server.data.products import Entry, Product, Wish
 from webshop_server.errors import CatalogueError
 
@@ -19,6 +19,8 @@ _log = logging.getLogger(__name__)
 
 _PRODUCTS, _ATTRIBUTES, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins.json"
 _LONGEST_ASIN = 10
+# The price of a product that names none.
+_DEFAULT_PRICE = 100.0
 # The attributes that the original gives a product without any in the file of attributes.
 _NO_ATTRIBUTES = ("DUMMY_ATTR",)
 
@@ -161,13 +163,38 @@ class _Fields:
         text = self.text("pricing", "")
         try:
             return parse_price(text)
-        except CatalogueError as error:
-            raise self.error(str(error)) from error
+        except ValueError as error:
+            raise self.error(
+                f"price {text[:100]!r} cannot be read; expected a text such as '$12.99', "
+                "'$12.99 - $15.49', or nothing"
+            ) from error
 
 
 def clean_option(value: str) -> str:
     """Return an option value as the shop shows it."""
     return value.strip().replace("/", " | ").lower()
+
+
+def parse_price(text: str) -> tuple[tuple[float, ...], str]:
+    """Read a price text such as "$12.99 - $15.49".
+
+    Returns:
+        The numbers (one, or the two ends of a range, in the order written) and the price tag.
+
+    Raises:
+        ValueError: the text holds no dollar sign, or no number after one.
+    """
+    if not text:
+        return (_DEFAULT_PRICE,), f"${_DEFAULT_PRICE}"
+    numbers = tuple(float(re.sub(r"[^\d.]", "", part)) for part in text.split("$")[1:])
+    if not numbers:
+        raise ValueError("no dollar sign")
+    return numbers[:2], " to ".join(f"${number}" for number in numbers[:2])
+
+
+def purchase_price(pricing: tuple[float, ...], rng: random.Random) -> float:
+    """Return what a product costs; draws a number from `rng` for a price range."""
+    return pricing[0] if len(pricing) == 1 else rng.uniform(*pricing)
 
 
 def _product(fields: _Fields, attributes: tuple[str, ...], rng: random.Random) -> Product:

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from webshop_server.data.products import Entry, Product, Wish
 from webshop_server.errors import CatalogueError
-from webshop_server.rules.price_limits import draw_limit
 from webshop_server.rules.records import GoalKind
 from webshop_server.rules.reward import attribute_matches, option_matches
 
@@ -36,6 +35,11 @@ ROW = np.dtype(
 CLEAN_SPLITS = {"train": 1, "validation": 2, "test": 3}
 
 _SHUFFLE_SEED = 233
+# The limit of a goal whose instruction names none, the limits that one may name, and how many of
+# them are drawn from.
+NO_LIMIT = 1_000_000.0
+_LIMITS = tuple(10.0 * n for n in range(1, 100))
+_CANDIDATES = 4
 # More goals mean a broken catalogue, with a product whose options multiply without end.
 _MOST_GOALS = 1 << 27
 
@@ -147,6 +151,17 @@ def _clean_human(product: Product, wish: Wish) -> int:
     everything = frozenset(range(len(wish.options)))
     possible = any(frozenset().union(*choice) == everything for choice in choices(*met))
     return _split(product.asin) if possible else 0
+
+
+def limit_candidates(price: float) -> tuple[float, ...]:
+    """Return the limits an instruction may name: the next four multiples of 10 below 1000."""
+    return tuple(limit for limit in _LIMITS if limit > price)[:_CANDIDATES]
+
+
+def draw_limit(price: float, rng: random.Random) -> float:
+    """Draw a limit: the larger of two candidates, `NO_LIMIT` where there are fewer than two."""
+    candidates = limit_candidates(price)
+    return max(rng.sample(candidates, 2)) if len(candidates) > 1 else NO_LIMIT
 
 
 def _split(asin: str) -> int:

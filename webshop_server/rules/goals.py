@@ -16,8 +16,7 @@ from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.lazy_sequence import LazySequence
 from webshop_server.data.products import Entry, Wish
 from webshop_server.errors import UnknownGoalError
-from webshop_server.rules.goal_rows import CLEAN_SPLITS, collect
-from webshop_server.rules.price_limits import limit_text
+from webshop_server.rules.goal_rows import CLEAN_SPLITS, NO_LIMIT, collect
 from webshop_server.rules.records import GoalKind, Profile, ShoppingGoal, Split
 
 # The ends of test and validation in the literature; the rest is for training.
@@ -117,7 +116,7 @@ class Goals(LazySequence[ShoppingGoal]):
         return ShoppingGoal(
             goal_id=self.id_of(index),
             asin=product.asin,
-            instruction=_instruction(wish, options, self.kind) + limit_text(limit),
+            instruction=_instruction(wish, options, self.kind) + _limit_text(limit),
             attributes=wish.attributes,
             options=options,
             price_upper=limit,
@@ -157,3 +156,7 @@ def _instruction(wish: Wish, options: tuple[tuple[str, str], ...], kind: GoalKin
         return wish.text.strip(".")
     asked = ", and ".join(f"{name}: {value}" for name, value in options)
     return f"{wish.text} with {asked}" if asked else wish.text
+
+
+def _limit_text(limit: float) -> str:
+    return "" if limit >= NO_LIMIT else f", and price lower than {limit:.2f} dollars"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
+from pathlib import Path
 from urllib.parse import urlencode
 
+from webshop_server.data.tables import read_table
 from webshop_server.rules.pages import (
     ATTRIBUTES,
     Move,
@@ -22,6 +24,7 @@ from webshop_server.rules.pages import (
     purchase_json,
 )
 
+_MARKUP = read_table(Path(__file__).with_name("markup.toml"))
 # The names of the elements around the button and around the text of each tab.
 _TAB_NAMES = {
     "Description": "description",
@@ -33,32 +36,25 @@ _TAB_NAMES = {
 
 def html(page: Page) -> str:
     """Return the whole document."""
-    body = _BODIES[page.kind](page)
+    elements = _BODIES[page.kind](page)
     if page.kind is not PageKind.DONE:
-        body = [_instruction(page), *body]
-    lines = "\n".join(body)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>WebShop</title>'
-        f'</head>\n<body class="{page.kind.name.lower()}">\n{lines}\n</body>\n</html>\n'
-    )
+        kind = "first_instruction" if page.kind is PageKind.SEARCH else "instruction"
+        elements = [_element(kind, goal=page.instruction), *elements]
+    return _element("document", elements, kind=page.kind.name.lower())
 
 
-def _instruction(page: Page) -> str:
-    logo = '<div id="logo"><h2>WebShop</h2></div>\n' if page.kind is PageKind.SEARCH else ""
-    label = "Instruction: " if page.kind is PageKind.SEARCH else "Instruction:"
-    goal = escape(page.instruction)
-    return f'{logo}<div id="instruction-text"><h4>{label}<br>{goal}</h4></div>'
+def _element(name: str, inner: Iterable[str] = (), /, **texts: object) -> str:
+    """Return an element of markup.toml with escaped texts and the elements inside it."""
+    escaped = {key: escape(str(text)) for key, text in texts.items()}
+    return str(_MARKUP[name]).format(inner="\n".join(inner), **escaped)
 
 
 def _address(page: Page, **move: str) -> str:
-    return escape("/?" + urlencode({"session_id": page.session_id, **move}, errors="surrogatepass"))
+    return "/?" + urlencode({"session_id": page.session_id, **move}, errors="surrogatepass")
 
 
 def _button(page: Page, label: str, kind: str, **move: str) -> str:
-    return (
-        f'<form method="post" action="{_address(page, **move)}">'
-        f'<button type="submit" class="btn {kind}">{escape(label)}</button></form>'
-    )
+    return _element("button", address=_address(page, **move), kind=kind, label=label)
 
 
 def _moves(page: Page) -> Iterable[str]:
@@ -70,121 +66,86 @@ def _moves(page: Page) -> Iterable[str]:
 
 
 def _search(page: Page) -> list[str]:
-    return [
-        f'<form role="form" id="form-buscar" method="post" action="{_address(page)}">',
-        '<input id="search_input" type="text" name="search_query" required>',
-        '<button class="btn btn-success" type="submit">Search</button>',
-        "</form>",
-    ]
+    return [_element("search", address=_address(page))]
 
 
 def _results(page: Page) -> list[str]:
     back, *others = _moves(page)
-    lines = [back, f"<h3>Page {page.number} (Total results: {page.total})</h3>", *others]
-    for product in page.products:
-        address = _address(page, move="product", asin=product.asin)
-        lines += [
-            '<div class="list-group-item searched-product">',
-            f'<img src="{escape(product.image)}" class="result-img" alt="">',
-            '<h4 class="product-asin">'
-            f'<a class="product-link" href="{address}">{escape(product.asin)}</a></h4>',
-            f'<h4 class="product-title">{escape(product.title)}</h4>',
-            f'<h5 class="product-price">{escape(product.price_tag)}</h5>',
-            "</div>",
-        ]
-    return lines
+    found = [
+        _element(
+            "result",
+            image=product.image,
+            address=_address(page, move="product", asin=product.asin),
+            asin=product.asin,
+            title=product.title,
+            price=product.price_tag,
+        )
+        for product in page.products
+    ]
+    return [back, _element("results", number=page.number, total=page.total), *others, *found]
 
 
 def _item(page: Page) -> list[str]:
     product = page.bought
-    image = f'<img id="product-image" src="{escape(product.image)}" alt="">'
-    lines = [*_moves(page), image]
-    for name, labels in option_labels(page).items():
-        lines += [f"<h4>{escape(option_heading(page, name))}</h4>", '<div class="radio-toolbar">']
-        for place, (value, label) in enumerate(labels):
-            lines.append(_radio(page, name, value, label, f"radio_{name}{place}"))
-        lines.append("</div>")
-    lines += [
-        f"<h2>{escape(product.title)}</h2>",
-        f"<h4>Price: {escape(product.price_tag)}</h4>",
-        "<h4>Rating: N.A.</h4>",
+    options = [
+        _element(
+            "option",
+            ["".join(_radio(page, name, place, *pair) for place, pair in enumerate(pairs))],
+            heading=option_heading(page, name),
+        )
+        for name, pairs in option_labels(page).items()
     ]
-    for tab in page.tabs:
-        button = _button(page, tab, "btn-primary", move="tab", tab=tab)
-        lines.append(f'<div name="{_TAB_NAMES[tab]}">{button}</div>')
-    return [*lines, _button(page, "Buy Now", "purchase", move="buy")]
+    tabs = [
+        _element(
+            "tab", [_button(page, tab, "btn-primary", move="tab", tab=tab)], name=_TAB_NAMES[tab]
+        )
+        for tab in page.tabs
+    ]
+    return [
+        *_moves(page),
+        _element("image", image=product.image),
+        *options,
+        _element("product", title=product.title, price=product.price_tag),
+        *tabs,
+        _button(page, "Buy Now", "purchase", move="buy"),
+    ]
 
 
-def _radio(page: Page, name: str, value: str, label: str, element: str) -> str:
-    address = _address(page, move="option", option=name, value=value)
-    checked = " checked" if page.options.get(name) == value else ""
-    return (
-        f'<input type="radio" id="{escape(element)}" name="{escape(name)}" value="{escape(label)}"'
-        f' data-url="{address}"{checked}><label for="{escape(element)}">{escape(label)}</label>'
+def _radio(page: Page, name: str, place: int, value: str, label: str) -> str:
+    return _element(
+        "radio",
+        id=f"radio_{name}{place}",
+        name=name,
+        label=label,
+        address=_address(page, move="option", option=name, value=value),
+        checked=" checked" if page.options.get(name) == value else "",
     )
 
 
 def _details(page: Page) -> list[str]:
-    texts = [escape(text) for text in details(page)]
+    texts = details(page)
     if page.tab == ATTRIBUTES:
         *attributes, category, query, path = texts
-        shown = (
-            f'{_bullets("attribute", attributes)}\n<h5 class="product-category">{category}</h5>\n'
-            f'<h5 class="product-query">{query}</h5>\n'
-            f'<h5 class="product-product_category">{path}</h5>'
-        )
+        bullets = [_element("attribute", text=text) for text in attributes]
+        categories = _element("categories", category=category, query=query, path=path)
+        shown = [_element("list", bullets), categories]
     elif page.tab == "Features":
-        shown = _bullets("product-info", texts)
+        shown = [_element("list", [_element("feature", text=text) for text in texts])]
     else:
-        shown = "\n".join(f'<p class="product-info">{text}</p>' for text in texts)
-    return [*_moves(page), f'<div name="{_TAB_NAMES[page.tab]}">\n{shown}\n</div>']
-
-
-def _bullets(kind: str, texts: list[str]) -> str:
-    items = "\n".join(f'<li><p class="{kind}">{text}</p></li>' for text in texts)
-    return f"<ul>\n{items}\n</ul>"
+        shown = [_element("paragraph", text=text) for text in texts]
+    return [*_moves(page), _element("details", shown, name=_TAB_NAMES[page.tab])]
 
 
 def _done(page: Page) -> list[str]:
-    thanks = '<div id="thankyou"><h1>Thank you for shopping with us!</h1></div>'
     if page.profile == "original":
-        asin, options = escape(page.bought.asin), escape(purchase_json(page))
-        return [thanks, _DONE_ORIGINAL.format(asin=asin, options=options, score=page.score)]
-    _, heading, asin, *described, score_label, score = (escape(part.text) for part in parts(page))
-    lines = "\n".join(f"<p>{text}</p>" for text in described)
-    return [
-        thanks,
-        f'<div id="stats">\n<h2>{heading}</h2>\n<pre id="asin">{asin}</pre>\n{lines}',
-        f'<h3 id="reward">{score_label}<pre>{score}</pre></h3>\n</div>',
-    ]
+        bought = {"asin": page.bought.asin, "options": purchase_json(page), "score": page.score}
+        return [_element("done_original", **bought)]
+    _, heading, asin, *described, score_label, score = (part.text for part in parts(page))
+    lines = [_element("bought", text=text) for text in described]
+    texts = {"heading": heading, "asin": asin, "score_label": score_label, "score": score}
+    return [_element("done_clean", lines, **texts)]
 
 
-_DONE_ORIGINAL = """\
-<div id="stats">
-<h3>Your code: </h3>
-<pre>None</pre> (Paste it in your MTurk interface.)<div style="display:none">
-<h2>Purchased</h2>
-<h4 id="asin">asin<pre>{asin}</pre></h4>
-<h4 id="options">options<pre>{options}</pre></h4>
-<h4 id="purchased_attrs">attrs<pre>None</pre></h4>
-<h4 id="purchased-category">category<pre>None</pre></h4>
-<h4 id="purchased-query">query<pre>None</pre></h4>
-<h4 id="purchased-pc">product category<pre>None</pre></h4>
-<h2>Target</h2>
-<h4 id="goal-asin">asin<pre></pre></h4>
-<h4 id="goal-options">options<pre></pre></h4>
-<h4 id="goal-attrs">attrs<pre></pre></h4>
-<h4 id="goal-price">price upper<pre></pre></h4>
-<h4 id="goal-instruction-text">instuction text<pre></pre></h4>
-<h4 id="goal-category">category<pre></pre></h4>
-<h4 id="goal-pc">product category<pre></pre></h4>
-<h4 id="goal-query">query<pre></pre></h4>
-<h4>Goal <div id="goal"><pre>None</pre></div></h4>
-<h2>Reward</h2>
-</div>
-<h3 id="reward">Your score (min 0.0, max 1.0)<pre>{score}</pre></h3>
-<h4 hidden>Reward Details <div id="reward_info"><pre>None</pre></div></h4>
-</div>"""
 _BODIES = {
     PageKind.SEARCH: _search,
     PageKind.RESULTS: _results,

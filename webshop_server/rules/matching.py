@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import re
 from difflib import SequenceMatcher
+from pathlib import Path
 
 from rapidfuzz.fuzz import token_set_ratio
+
+from webshop_server.data.tables import read_words
 
 # Texts match when their token set ratio is above this; a set that contains the other has 100.
 THRESHOLD = 85
 
-# The first of these words that occurs in an option value stands for the value.
-_COLORS = """
-alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown
-burgundy camel camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee
-cognac copper coral cranberry cream crystal dark denim eggplant elephant espresso fuchsia gold
-granite grape graphite grass gray green grey heather indigo ivory ivy khaki lavender lemon
-leopard light lilac lime magenta maroon mauve merlot midnight mint mocha multicolor mushroom
-mustard natural navy nude olive orange peach pewter pink plum purple rainbow red rose royal rust
-sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal tiger
-turquoise violet walnut wheat white wine yellow
-"""
-COLOR_WORDS = tuple(_COLORS.split())
+COLOR_WORDS = read_words(Path(__file__).with_name("colors.txt"))
 # The original intends to drop all but ASCII, but drops only these.
 _LATIN_1 = re.compile(r"[\x80-\xff]")
 _NOT_WORD = re.compile(r"\W")

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from webshop_server.data.json_stream import elements
+from webshop_server.data.tables import read_words
 from webshop_server.errors import CatalogueError
 
 # (id of the product, its title) -> the nouns of the title, lower case, repeats kept.
@@ -19,14 +20,7 @@ NounFinder = Callable[[str, str], Sequence[str]]
 
 # Letters and digits that start with a letter; a word after a digit or an underscore is none.
 _WORD = re.compile(r"\b[^\W\d_][^\W_]*\b")
-_WORDS = """
-a about all am an and any are as at be been but by can do does each every for from had has have
-he her his how if in into is it its more most my no nor not of off on only or other our out over
-own per so some such than that the their them then these they this those through to too under
-until up very via was we were what when where which while who will with without you your etc
-full included includes made one s three two x
-"""
-_FUNCTION_WORDS = frozenset(_WORDS.split())
+_FUNCTION_WORDS = frozenset(read_words(Path(__file__).with_name("function_words.txt")))
 
 
 @lru_cache(maxsize=65_536)
@@ -43,7 +37,7 @@ def rule(asin: str, title: str) -> Sequence[str]:
 def from_file(path: str | Path) -> NounFinder:
     """Use nouns that a tagger found: a JSON object of product ids and lists of their nouns.
 
-    Titles of products that the file does not know are left to the rule. Raises `CatalogueError`,
+    The rule finds the nouns of products that the file does not know. Raises `CatalogueError`,
     which names the line.
     """
     known: dict[str, list[str]] = {}

@@ -28,7 +28,13 @@ def test_the_latest_iteration_is_computed_anew_with_the_options_of_the_run(run):
     recorded = read_iteration(run)
     assert recorded.iteration == 12
     assert recorded.notes == ()
-    assert recorded.options == {"gamma": 0.95, "omega": 1.0, "tau": 0.5, "exclude": "self"}
+    assert recorded.options == {
+        "gamma": 0.95,
+        "reward_scale": 1.0,
+        "omega": 1.0,
+        "tau": 0.5,
+        "exclude": "self",
+    }
     assert read_iteration(run, 3).iteration == 3
 
 
@@ -166,7 +172,7 @@ def test_a_run_with_a_critic_is_computed_anew_with_its_values(method, tmp_path):
     recorded = read_iteration(record(tmp_path / "run", with_credit(method, lam=0.5)))
     report = recorded.explain(2, 1)
     assert report.notes == () and report.left_out == {}
-    assert report.options == {"gamma": 0.95, "lam": 0.5}
+    assert report.options == {"gamma": 0.95, "reward_scale": 1.0, "lam": 0.5}
     # Step 1 of the third episode is row 3 of the 7 that got credit.
     assert report.value == pytest.approx(3 / 6)
     assert set(report.by_method) == set(credit.method_names())

@@ -16,7 +16,7 @@ from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome
 from tests.fakes import COUNTER, CounterEnv, GivenPool, ScriptedAgent
 
-COLLECTOR = ("invalid_penalty", "timeout_s", "retries")
+COLLECTOR = ("timeout_s", "retries")
 
 
 def counter_pool(**options: Any) -> EnvPool:
@@ -189,20 +189,12 @@ def test_a_prompt_that_does_not_fit_ends_the_episode_as_overflow_without_a_step(
 
     pool = GivenPool([Breaks(None)])
     agent = ScriptedAgent(overflow_at_two)
-    (episode,) = play(agent, pool, ["train-0"], invalid_penalty=0.5)
+    (episode,) = play(agent, pool, ["train-0"])
     assert (episode.outcome, len(episode.steps)) == (Outcome.OVERFLOW, 2)
     assert episode.cause is not None and "raise prompt.max_prompt_tokens" in episode.cause
     # Nothing was played, so nothing is paid for; the environment is sound and used again.
     assert episode.episode_return == 0.0
     assert len(pool.returned) == 1
-
-
-def test_the_penalty_is_paid_once_per_invalid_step():
-    responses = [Decision("", valid=False), Decision(None, valid=False), Decision("u", valid=True)]
-    agent = ScriptedAgent(lambda s: responses[s.view.step])
-    (episode,) = play(agent, counter_pool(), ["train-0"], invalid_penalty=0.25)
-    assert [step.reward for step in episode.steps] == [-0.25, -0.25, 1.0]
-    assert episode.score == 1.0
 
 
 def test_a_response_without_an_action_is_played_as_the_empty_text():

@@ -421,8 +421,10 @@ def test_episodes_are_recorded_with_their_credit(uninterrupted: Run):
         for at, step in enumerate(one["steps"]):
             later = [s["reward"] * 0.95**i for i, s in enumerate(one["steps"][at:])]
             assert step["step_return"] == pytest.approx(sum(later))
-            combined = step["episode_advantage"] + step["step_advantage"]
+            penalty = 0.0 if step["valid"] else 0.1
+            combined = step["episode_advantage"] + step["step_advantage"] - penalty
             assert step["advantage"] == pytest.approx(combined)
+    assert {step["valid"] for one in played for step in one["steps"]} == {True, False}
 
 
 def test_a_checkpoint_is_evaluated_with_the_world_and_the_prompt_it_was_trained_with(

@@ -289,7 +289,7 @@ def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, 
 
 def test_groups_without_variance_make_way_for_fresh_tasks(model: Path, tmp_path: Path):
     config = counter_config(model, **FULL)
-    rollout = RolloutConfig(tasks=4, group_size=2, resample=2, invalid_penalty=0.0)
+    rollout = RolloutConfig(tasks=4, group_size=2, resample=2)
     config = replace(config, rollout=rollout, optim=OptimConfig(iterations=3, lr=0.0))
     run(config, tmp_path / "run")
     plain = replace(config, rollout=replace(rollout, resample=0))

@@ -17,7 +17,7 @@ import proxmo_envs  # noqa: F401
 from proxmo_envs.errors import InvalidOptionError, ServerError, UnknownTaskError
 from proxmo_envs.webshop.env import WebShopEnv
 from tests.webshop_server.app.serving import served
-from webshop_server.app.limits import Limits
+from webshop_server.app.store import Limits
 from webshop_server.rules.text_forms import MODES
 from webshop_server.shop import Shop
 
@@ -199,10 +199,10 @@ def test_a_server_that_forgets_the_session_is_full_or_ends_is_an_error_not_a_cra
         sessions = app.extensions["webshop"].sessions
         env, other, third = (gymnasium.make("WebShop-v0", base_url=address) for _ in range(3))
         env.reset(seed=0)
-        sessions.idle_s = 0
+        sessions.limits = Limits(2, idle_s=0)
         with pytest.raises(ServerError, match=r"answers 404: .* idle for 0 s"):
             env.step("search[lamp]")
-        sessions.idle_s = 1000
+        sessions.limits = Limits(2, idle_s=1000)
         other.reset(seed=0)
         with pytest.raises(ServerError, match="answers 429: the shop is full"):
             third.reset(seed=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 from flask.testing import FlaskClient
 
+from tests.webshop_server.app.serving import application
 from tests.webshop_server.small import LAMP, LAMP_GOAL, shop
 from webshop_server.app.pages import _hue
-from webshop_server.app.site import create_app
 from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.products import Entry, Wish
 from webshop_server.packing import search_index
@@ -71,15 +72,8 @@ class Browser:
 
 @pytest.fixture
 def open_shop(tmp_path: Path) -> Iterator[Callable[..., Browser]]:
-    apps = []
-
-    def build(where: Shop) -> Browser:
-        apps.append(create_app(where, tmp_path, seed=0))
-        return Browser(apps[-1].test_client())
-
-    yield build
-    for app in apps:
-        app.extensions["webshop"].sessions.disconnect()
+    with ExitStack() as stack:
+        yield lambda where: Browser(stack.enter_context(application(where, tmp_path)).test_client())
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,14 @@ import pytest
 from tests.webshop_server.recorded import unit_cases
 from tests.webshop_server.rows import row, wish, write
 from webshop_server.data.products import Entry, decode, encode
-from webshop_server.data.raw import clean_option, find_files, read_catalogue, read_entries
+from webshop_server.data.raw import (
+    clean_option,
+    find_files,
+    parse_price,
+    purchase_price,
+    read_catalogue,
+    read_entries,
+)
 from webshop_server.errors import CatalogueError
 
 
@@ -85,7 +93,7 @@ def test_a_missing_field_is_named_with_its_line(name: str, tmp_path: Path):
         ({"asin": "B0\0"}, r"field 'asin' is 'B0\\x00'; expected a text of printable"),
         ({"small_description": [1]}, r"field 'small_description' is \[1\]; expected a list of"),
         ({"images": "a.jpg"}, "field 'images' is 'a.jpg'; expected a list of texts"),
-        ({"pricing": "cheap"}, "price 'cheap' cannot be read"),
+        ({"pricing": "cheap"}, "price 'cheap' cannot be read; expected a text such as"),
         (
             {"customization_options": {"size": [{}]}},
             "field 'customization_options' is .* expected an object of lists",
@@ -138,3 +146,22 @@ def test_encoding_an_entry_loses_nothing(tmp_path: Path):
     line = encode(entry)
     assert decode(line) == entry
     assert b"\n" not in line
+
+
+def test_price_texts_are_read_as_recorded(shared: Path):
+    for case in unit_cases(shared, "pricing"):
+        if "exception" in case:
+            with pytest.raises(ValueError):
+                parse_price(case["input"])
+            continue
+        pricing, tag = parse_price(case["input"])
+        expected = case["expected"]
+        assert (list(pricing), tag) == (expected["pricing"], expected["price_tag"])
+        assert purchase_price(pricing, random.Random(1)) == expected["sampled_price"]
+
+
+def test_only_a_price_range_draws_a_number():
+    rng = random.Random(0)
+    state = rng.getstate()
+    assert purchase_price((7.0,), rng) == 7.0 and rng.getstate() == state
+    assert 3.0 <= purchase_price((4.0, 3.0), rng) <= 4.0 and rng.getstate() != state

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.webshop_server.recorded import lines
+from tests.webshop_server.recorded import goal as recorded_goal
+from tests.webshop_server.recorded import lines, unit_cases
 from tests.webshop_server.rows import row, wish, write
 from webshop_server.data.catalogue import Catalogue
 from webshop_server.data.raw import read_catalogue
 from webshop_server.errors import CatalogueError, UnknownGoalError
-from webshop_server.rules.goals import Goals, content_hash
+from webshop_server.rules.goal_rows import NO_LIMIT, draw_limit, limit_candidates
+from webshop_server.rules.goals import Goals
 from webshop_server.rules.records import ShoppingGoal
 from webshop_server.rules.reward import option_matches, score
 
@@ -36,24 +39,9 @@ def test_goals_come_in_the_recorded_order(name: str, kind: str, shared: Path):
     goals = Goals.build(read_catalogue(data), kind)
     recorded = list(lines(data / f"goals_{kind}_seed0.jsonl.gz"))
     assert len(goals) == len(recorded)
-    for number, (goal, expected) in enumerate(zip(goals, recorded, strict=True)):
+    for number, expected in enumerate(recorded):
         assert expected["index"] == number
-        assert goal.goal_id == f"{kind}/{number:07d}"
-        assert goal.asin == expected["asin"]
-        assert goal.instruction == expected["instruction_text"]
-        assert list(goal.attributes) == expected["attributes"]
-        assert goal.price_upper == expected["price_upper"]
-        assert goal.weight == expected["weight"]
-        assert (goal.title, goal.category) == (expected["name"], expected["category"])
-        assert (goal.query, goal.product_category) == (
-            expected["query"],
-            expected["product_category"],
-        )
-        options = expected["goal_options"]
-        if kind == "synthetic":
-            assert goal.options == tuple(options.items())
-        else:
-            assert goal.options == tuple(("", value) for value in options)
+        assert goals[number] == recorded_goal(expected, f"{kind}/{number:07d}", kind)
 
 
 def test_the_original_splits_by_number(shared: Path):
@@ -170,27 +158,21 @@ def test_an_instruction_names_options_and_limit_and_a_human_one_loses_its_dots(t
     assert goal.instruction.startswith("a scarf. , and price lower than ")
 
 
-def test_weights_are_of_rare_attributes_by_goals(tmp_path: Path):
-    rows = [row(), row("B000000002", customization_options="")]
-    attributes = {"B000000001": wish("wool", "blue"), "B000000002": wish("wool")}
-    goals = Goals.build(read_catalogue(write(tmp_path, rows, attributes)))
-    weights = {goal.asin: goal.weight for goal in goals}
-    # Three goals ask for wool, two of them for blue.
-    assert weights == {"B000000001": (1 / 3 + 1 / 2) / 2, "B000000002": 1 / 3}
-
-
-def test_hashes_tell_goals_apart(tmp_path: Path):
-    catalogue = read_catalogue(write(tmp_path, [row(), row("B000000002")]))
-    goals = Goals.build(catalogue)
-    assert len({content_hash(goal) for goal in goals}) == 4
-    again = read_catalogue(tmp_path)
-    assert Goals.build(again).manifest_hash == goals.manifest_hash
-    assert Goals.build(again, profile="clean").manifest_hash != goals.manifest_hash
-    assert Goals.build(read_catalogue(tmp_path, seed=1)).manifest_hash != goals.manifest_hash
-
-
 def test_options_without_end_are_an_error(tmp_path: Path):
     options = {f"o{n}": [{"value": str(i)} for i in range(50)] for n in range(8)}
     catalogue = read_catalogue(write(tmp_path, [row(customization_options=options)]))
     with pytest.raises(CatalogueError, match="product B000000001: its options make .* goals"):
         Goals.build(catalogue)
+
+
+def test_limit_candidates_are_those_recorded(shared: Path):
+    for case in unit_cases(shared, "price_upper_candidates"):
+        assert list(limit_candidates(case["input"])) == case["expected"]
+
+
+def test_the_lowest_candidate_is_never_the_limit_and_one_alone_is_no_choice():
+    rng = random.Random(0)
+    assert {draw_limit(12.0, rng) for _ in range(200)} == {30.0, 40.0, 50.0}
+    state = rng.getstate()
+    assert draw_limit(985.0, rng) == NO_LIMIT
+    assert rng.getstate() == state

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import pickle
 import subprocess
 import sys
@@ -12,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from tests.webshop_server.recorded import lines
 from webshop_server.errors import SearchError
 from webshop_server.search import SearchIndex
 
@@ -27,13 +26,10 @@ def index() -> SearchIndex:
 @pytest.mark.parametrize("catalogue", ["real1000", "fict300"])
 def test_recorded_queries_find_the_recorded_products_in_order(shared, catalogue):
     folder = shared / "webshop"
-    with gzip.open(folder / f"data/{catalogue}/index_docs.jsonl.gz", "rt") as lines:
-        documents = [json.loads(line) for line in lines]
-    index = SearchIndex.build(
-        [one["id"] for one in documents], (one["contents"] for one in documents)
-    )
-    with gzip.open(folder / f"tables/search_{catalogue}.jsonl.gz", "rt") as lines:
-        rows = [json.loads(line) for line in lines]
+    indexed = lines(folder / f"data/{catalogue}/index_docs.jsonl.gz")
+    documents = {one["id"]: one["contents"] for one in indexed}
+    index = SearchIndex.build(list(documents), documents.values())
+    rows = list(lines(folder / f"tables/search_{catalogue}.jsonl.gz"))
     assert len(rows) > 100
     for row in rows:
         found = index.search_scored(row["query"])
@@ -78,14 +74,6 @@ def test_a_repeated_word_counts_as_often_as_it_is_asked_for(index):
 def test_no_documents_wanted_is_an_error(index):
     with pytest.raises(ValueError, match="k is 0"):
         index.search("red", k=0)
-
-
-def test_a_saved_index_opens_with_the_same_answers(index, tmp_path):
-    index.save(tmp_path / "deep" / "shop")
-    opened = SearchIndex.open(tmp_path / "deep" / "shop")
-    assert len(opened) == 4
-    for query in ("red shoe", "caf\u00e9", "\u2605", "nowhere"):
-        assert opened.search_scored(query) == index.search_scored(query)
 
 
 def test_an_index_in_memory_is_pickled_whole_and_an_opened_one_by_its_path(
@@ -144,19 +132,3 @@ def test_documents_are_read_one_batch_at_a_time(monkeypatch):
 def test_what_cannot_be_indexed_is_a_clear_error(asins, texts, message):
     with pytest.raises(SearchError, match=message):
         SearchIndex.build(asins, texts)
-
-
-def test_a_place_without_an_index_is_a_clear_error(tmp_path):
-    with pytest.raises(SearchError, match=r"holds no readable search index .*search\.json"):
-        SearchIndex.open(tmp_path)
-
-
-def test_a_damaged_index_is_a_clear_error(index, tmp_path):
-    index.save(tmp_path)
-    file = tmp_path / "search_documents.npy"
-    file.write_bytes(file.read_bytes()[:-4])
-    with pytest.raises(SearchError, match=r"no readable search index .search_documents.npy is dam"):
-        SearchIndex.open(tmp_path)
-    (tmp_path / "search.json").write_text('{"format": 99, "counted": 4}')
-    with pytest.raises(SearchError, match="format 99, expected 2.; build it again and save it"):
-        SearchIndex.open(tmp_path)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from webshop_server.data.tables import read_table
 
 DEPARTMENTS: Final = ("beauty", "electronics", "fashion", "garden", "grocery")
 _LINKS: Final = {"+": "with", "~": "for"}
@@ -48,25 +44,26 @@ class ProductKind:
 @cache
 def names() -> tuple[list[str], list[str]]:
     """Return invented names of makers and of their product lines."""
-    table = _table("pools")
-    return table["brands"].split(), table["lines"].split()
+    pools = table("pools")
+    return pools["brands"].split(), pools["lines"].split()
 
 
 @cache
 def kinds(few_words: bool = False) -> tuple[ProductKind, ...]:
     """Return all kinds, department by department; the ten of tiny.toml for `few_words`."""
     if few_words:
-        return tuple(_kind(row, row["department"]) for row in _table("tiny")["kind"])
-    return tuple(_kind(row, name) for name in DEPARTMENTS for row in _table(name)["kind"])
+        return tuple(_kind(row, row["department"]) for row in table("tiny")["kind"])
+    return tuple(_kind(row, name) for name in DEPARTMENTS for row in table(name)["kind"])
 
 
 @cache
-def _table(name: str) -> Mapping[str, Any]:
-    return tomllib.loads((Path(__file__).parent / f"{name}.toml").read_text(encoding="utf-8"))
+def table(name: str) -> Mapping[str, Any]:
+    """Return a TOML file beside this module."""
+    return read_table(Path(__file__).with_name(f"{name}.toml"))
 
 
 def _kind(row: Mapping[str, Any], department: str) -> ProductKind:
-    pools = _table("pools")
+    pools = table("pools")
 
     def values(text: str) -> tuple[str, ...]:
         return _listed(pools["pools"][text[1:]] if text.startswith("@") else text)

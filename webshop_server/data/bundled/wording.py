@@ -6,61 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from webshop_server.data.bundled.kinds import ProductKind
+from webshop_server.data.bundled.kinds import ProductKind, table
 from webshop_server.data.bundled.rng import Rng
 
-_TITLES: Final = (
-    "{brand} {line} {noun}, {first}, {second}, {use}",
-    "{brand} {noun} {use}, {first} and {second}, {line} Series",
-    "{line} {noun} by {brand}, {first}, {second}",
-    "{brand} {line} {first} {noun} {use}, {second}",
-    "{first} {noun} {use} - {brand} {line}, {second}",
-)
-_DESCRIPTIONS: Final = (
-    "The {line} by {brand} was drawn up {use}. Expect {np}, made in small runs.",
-    "{brand} has worked on the {line} for years: {np}, {use}. Questions are answered by people.",
-    "Looking for {np}? The {line} from {brand} is what we use ourselves, {use}.",
-    "{brand} {line}: {np} at an honest price, {use}. It ships in a plain paper box.",
-)
-_BULLETS: Final = (
-    "{attribute}: one reason why people come back to {one}.",
-    "{attribute} - tested for a season before it went on sale.",
-    "{attribute}, and no fuss about it: that is how {brand} understands {a}.",
-    "{attribute}: the {line} keeps that promise from the first day to the last.",
-    "{attribute} by design, so that you can stop thinking about your {noun}.",
-)
-_CLOSING: Final = (
-    "Not what you had in mind? Send it back within 60 days.",
-    "Please compare the options above before you order.",
-    "Colors may look a little different on your screen.",
-    "Write to {brand} at any time; we answer within a day.",
-)
-_ORDERS: Final = (
-    "I want {np}",
-    "Please order {np}",
-    "Shop for {np}",
-    "Look for {np}",
-    "Buy {np}",
-    "I need {np}",
-)
-_REQUESTS: Final = (
-    "i am after {np}{options}",
-    "can you pick {np}{options} for me",
-    "my sister asked for {np}{options}",
-    "i need {np}{options}",
-    "please get {np}{options}",
-    "time to replace my old one: {np}{options}",
-    "i would like to buy {np}{options}",
-)
 # Words that start with the sound of "you": usb, usda, uv.
 _SAID_WITH_Y: Final = ("us", "uv")
-_CHOICES: Final = {
-    "color": "in {value}",
-    "size": "in size {value}",
-    "flavor": "with {value} flavor",
-    "scent": "with {value} scent",
-    "style": "in the {value} style",
-}
+_TEXTS: Final = table("wording")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +44,8 @@ def title(design: Design, rng: Rng) -> str:
     kind = design.kind
     first, second = (_joined(kind, text) for text in design.attributes[:2])
     # An attribute after "with" or "for" cannot stand before the noun.
-    patterns = _TITLES if first == design.attributes[0] else _TITLES[:3]
+    titles = _TEXTS["titles"]
+    patterns = titles if first == design.attributes[0] else titles[:3]
     text = rng.pick(patterns).format(
         brand=design.brand,
         line=design.line,
@@ -107,7 +59,7 @@ def title(design: Design, rng: Rng) -> str:
 
 def description(design: Design, rng: Rng) -> str:
     """Return two or three sentences that name the attributes from the second to the fifth."""
-    return rng.pick(_DESCRIPTIONS).format(
+    return rng.pick(_TEXTS["descriptions"]).format(
         brand=design.brand,
         line=design.line,
         use=design.use,
@@ -117,7 +69,8 @@ def description(design: Design, rng: Rng) -> str:
 
 def bullets(design: Design, rng: Rng) -> tuple[str, ...]:
     """Return one bullet per attribute from the last to the third, and a closing one."""
-    texts = rng.some(_BULLETS, len(_BULLETS))
+    patterns = _TEXTS["bullets"]
+    texts = rng.some(patterns, len(patterns))
     noun, brand = design.kind.noun, design.brand
     one, a = ("these", "") if noun.endswith("s") else ("this", "a ")
     lines = [
@@ -127,14 +80,14 @@ def bullets(design: Design, rng: Rng) -> tuple[str, ...]:
         )
         for place, text in enumerate(reversed(design.attributes[2:]))
     ]  # fmt: skip
-    return (*lines, rng.pick(_CLOSING).format(brand=brand))
+    return (*lines, rng.pick(_TEXTS["closing"]).format(brand=brand))
 
 
 def order(kind: ProductKind, attributes: Sequence[str], rng: Rng, *, plain: bool = False) -> str:
     """Return an instruction to which options are added as "name: value"."""
     if plain:
         return f"buy {plain_phrase(kind, attributes)}"
-    return rng.pick(_ORDERS).format(np=noun_phrase(kind, attributes))
+    return rng.pick(_TEXTS["orders"]).format(np=noun_phrase(kind, attributes))
 
 
 def request(
@@ -142,10 +95,10 @@ def request(
 ) -> str:
     """Return an instruction in a person's words, options included."""
     chosen = [
-        _CHOICES.get(name, "with {value} " + name).format(value=value)
+        _TEXTS["choices"].get(name, "with {value} " + name).format(value=value)
         for name, value in options.items()
     ]
-    return rng.pick(_REQUESTS).format(
+    return rng.pick(_TEXTS["requests"]).format(
         np=noun_phrase(kind, attributes), options="".join(f", {text}" for text in chosen)
     )
 

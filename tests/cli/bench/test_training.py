@@ -10,7 +10,7 @@ import pytest
 
 from proxmo.config import Config, EnvConfig, OptimConfig, RolloutConfig
 from proxmo.errors import UsageError
-from proxmo_cli.bench.train import beside_trl, memory_growth, rollout_efficiency
+from proxmo_cli.bench.training import beside_trl, memory_growth, rollout_efficiency
 from tests.fakes import COUNTER, counter_config, save_tiny_model
 
 pytest.importorskip("torch")
