@@ -147,7 +147,7 @@ class RecordedIteration:
             for index, step in enumerate(episode["steps"])
         ]
         self._has_values = all(row["value"] is not None for row in self._rows)
-        self._columns = {
+        self._columns: dict[str, Any] = {
             "group": self._recorded("group"),
             "episode": self._recorded("episode"),
             "step": self._recorded("step"),

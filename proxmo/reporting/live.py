@@ -71,8 +71,8 @@ class LiveDisplay(Listener):
                     self._phases.remove_task(task.id)
             self._phases.add_task(name, total=None, text="")
             self._current = self._phases.tasks[-1]
-        shown = {"text": text} if text else {}
-        self._phases.update(self._current.id, completed=done, total=total, **shown)
+        shown = text or self._current.fields["text"]
+        self._phases.update(self._current.id, completed=done, total=total, text=shown)
 
     def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
         """Show the metrics of an iteration."""
