@@ -30,7 +30,7 @@ IMPORT_NAMES = {
     "cli": "proxmo_cli",
 }
 # What an installation holds besides modules: presets, examples, pages.
-SUFFIXES = {".py", ".toml", ".txt", ".html", ".css", ".svg"}
+SUFFIXES = {".py", ".toml", ".txt", ".csv", ".html", ".css", ".svg"}
 EXTRAS = {
     "cpu",
     "gpu",
