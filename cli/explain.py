@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -50,16 +49,15 @@ def command(
     from proxmo.reporting.explanations import read_iteration
 
     recorded = read_iteration(run, iteration)
-    plain = not sys.stdout.isatty()
     if episode is None or step is None:
         overview = recorded.overview(largest=neighbours)
         if as_json:
             show_json(overview)
         else:
-            show(*overview_tables(overview, plain=plain))
+            show(*overview_tables(overview))
         return
     report = recorded.explain(episode, step, methods or None)
     if as_json:
         show_json(report)
     else:
-        show(*step_tables(report, neighbours=neighbours, plain=plain))
+        show(*step_tables(report, neighbours=neighbours))

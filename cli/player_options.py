@@ -131,9 +131,9 @@ class PlayerOptions:
         if self.kind == "checkpoint":
             from proxmo.evaluation.baselines import checkpoint_with_agent
 
-            world = choice["env"] if panel is None else panel.env.id
+            env_id = choice["env"] if panel is None else panel.env.id
             player, config = checkpoint_with_agent(
-                Path(self.name), self.agent_settings, world=world, device=self.device
+                Path(self.name), self.agent_settings, env_id=env_id, device=self.device
             )
             return evaluate(player, panel or checkpoint_panel(config, **choice), **settings)
         if panel is None:
@@ -142,12 +142,13 @@ class PlayerOptions:
         with self._player(panel.env.id, settings) as player:
             return evaluate(player, panel, **settings)
 
-    def _player(self, world: str, settings: Mapping[str, Any]) -> AbstractContextManager[Player]:
-        from proxmo.evaluation.baselines import AgentSettings, api_player, model_player
+    def _player(self, env_id: str, settings: Mapping[str, Any]) -> AbstractContextManager[Player]:
+        from proxmo.agents.baselines import AgentSettings
+        from proxmo.evaluation.baselines import api_player, model_player
 
         agent = AgentSettings(**self.agent_settings)
         if self.kind == "model":
-            return nullcontext(model_player(self.name, world, agent, device=self.device))
+            return nullcontext(model_player(self.name, env_id, agent, device=self.device))
         from proxmo.policies.openai import ApiLimits
         from proxmo.policies.usage import Prices
 
@@ -156,7 +157,7 @@ class PlayerOptions:
             limits["timeout_s"] = self.flags["timeout"]
         return api_player(
             self.name,
-            world,
+            env_id,
             agent,
             base_url=self.flags.get("base_url"),
             limits=ApiLimits(**limits),

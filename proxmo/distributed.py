@@ -1,7 +1,7 @@
 """The processes that train together: ranks, exchange of values, sums of gradients.
 
 `proxmo train --nproc N` starts them (see `training.launcher`), or torchrun, or anything else that
-sets the same variables. In a single process every exchange returns what it was given.
+sets the same variables. In a single process every exchange returns its argument.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ T = TypeVar("T")
 # The others may wait long for one process: it plays the slowest game, or builds the embedded model.
 # The launcher notices when a process dies; a timeout must not.
 _TIMEOUT = timedelta(days=1)
-# What a launcher sets. We remove it, because an engine that a process starts would look for its own
-# peers there.
+# Variables that a launcher sets. We remove them, because an engine that a process starts would
+# look for its own peers there.
 _LAUNCHER_VARIABLES = (
     *("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"),
     *("GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "ROLE_NAME"),

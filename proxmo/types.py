@@ -77,7 +77,7 @@ class Episode:
 
     @property
     def won(self) -> bool:
-        """Whether the environment says so; never inferred from the reward."""
+        """Whether the environment reports a success; never inferred from the reward."""
         return self.outcome is Outcome.WON
 
     @property

@@ -1,7 +1,8 @@
-"""What turns an observation into an action: prompts with a history window, the response parser."""
+"""Agents turn observations into actions: prompts with a history window, the response parser."""
 
+from proxmo.agents.base import Turn, View
 from proxmo.agents.parser import ParsedAction, ParseReason, parse_action
-from proxmo.agents.prompts import Cut, Prompt, PromptBuilder, Turn, View
+from proxmo.agents.prompts import Cut, Prompt, PromptBuilder
 
 __all__ = [
     "Cut",

@@ -1,4 +1,4 @@
-"""What every agent is to the rollout: situations in, decisions out."""
+"""The agent as the rollout sees it: it gets situations and returns decisions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from proxmo.agents.prompts import View
 from proxmo.types import Episode
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A past step: the observation and the action sent then (empty: the response held none).
+
+    `response` is the whole text the action was read from, for agents that remember their thoughts.
+    """
+
+    observation: str
+    action: str
+    response: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The situation before an action.
+
+    `step` actions were taken; `history` holds them, or the last of them, oldest first. `admissible`
+    is empty when the environment does not tell what is possible. `memory` holds what the agent told
+    itself after earlier trials of the same task, oldest first.
+    """
+
+    task: str
+    history: Sequence[Turn]
+    step: int
+    observation: str
+    admissible: Sequence[str]
+    memory: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Situation:
-    """What an agent may look at: the view its prompt is made of, the environment's last `info`.
+    """The input of a decision: the view its prompt is made of, the environment's last `info`.
 
     `seed` decides the draws of this decision, whatever else is asked for in the same call; where it
     is None, one generator made of the call's seed serves all situations in turn. `member` and

@@ -44,7 +44,7 @@ class LanguageAgent:
         self._lock = threading.Lock()
 
     def abandon(self) -> None:
-        """Gives up what the policy is being asked, if it can."""
+        """Gives up the pending requests of the policy, if it can."""
         getattr(self.policy, "abandon", lambda: None)()
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:

@@ -1,7 +1,7 @@
 """The words of a prompt: one layout per style, all of its text in this file.
 
 A layout turns a view, already cut to its budget, into the user's message. Observations are cleaned
-first: what repeats the task costs tokens at every step and says nothing.
+first: a repeated task costs tokens at every step and says nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from proxmo.agents.base import Turn, View
 from proxmo.agents.parser import BLANK
-from proxmo.agents.views import Turn, View
 
 _THINK = """\
 You act in a text world, one action at a time.
@@ -115,7 +115,7 @@ LAYOUTS = {
     "terse": PromptLayout(
         terse_text, hidden=frozenset({"help", "look", "inventory"}), one_line=True
     ),
-    # For worlds whose observations show what can be done: half of a page would be said twice.
+    # For environments whose observations show the actions: half of a page would be said twice.
     "bare": PromptLayout(terse_text, hidden=None, one_line=True),
 }
 
@@ -147,7 +147,7 @@ def _keep_parts_apart(match: re.Match[str]) -> str:
 
 
 def shown_actions(admissible: Sequence[str], layout: PromptLayout) -> tuple[str, ...]:
-    """Leaves out what the layout does not offer."""
+    """Leaves out actions that the layout does not offer."""
     if layout.hidden is None:
         return ()
     return tuple(action for action in admissible if action not in layout.hidden)

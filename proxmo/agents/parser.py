@@ -1,4 +1,4 @@
-"""From a response to an action: strict and total, so that only what was meant as one is executed.
+"""Reads the action out of a response: strict and total, so that no other text is executed.
 
 Rules, style "think" (tags are lower-case and matched exactly):
 
@@ -11,9 +11,9 @@ Rules, style "think" (tags are lower-case and matched exactly):
 3. A response that was cut by the length limit counts if its only action block was complete by then.
 
 Style "react": thinking in tags is ignored as above, and so is everything from a line on that begins
-with "Observation:", because it is the world's part and not the model's. In what is left, exactly
-one line begins with "Action:", and the rest of that line is the action. In a response that was cut
-by the length limit, the line has to be ended.
+with "Observation:", because that is the environment's part and not the model's. In what is left,
+exactly one line begins with "Action:", and the rest of that line is the action. In a response that
+was cut by the length limit, the line has to be ended.
 
 Styles "terse" and "bare": the whole response, stripped, is the action; it is one line, and the
 model has to end it by itself.
@@ -33,7 +33,7 @@ _BLOCK = re.compile(r"<action>(.*?)</action>", re.DOTALL)
 _ANY_TAG = re.compile(r"</?(?:think|action)>")
 _ACTION_LINE = re.compile(r"^[ \t]*Action:(.*)$", re.MULTILINE)
 _OBSERVATION_LINE = re.compile(r"^[ \t]*Observation:", re.MULTILINE)
-# What an agent fills in: `search[<your query>]` in an admissible list offers a search for anything.
+# A blank that an agent fills in: `search[<your query>]` offers a search for anything.
 BLANK = re.compile(r"<[A-Za-z][^<>]*>")
 
 
@@ -76,7 +76,7 @@ def parse_action(
 
     Returns:
         `action` is set for the reasons OK and NOT_ADMISSIBLE only: an action that is not on offer
-        is executed, because the model learns from the world's answer to it ("Nothing happens."),
+        is executed, because the model learns from the environment's answer ("Nothing happens."),
         but it is not valid.
 
     Raises:

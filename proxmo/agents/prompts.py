@@ -1,31 +1,30 @@
-"""From a view to the token ids of a prompt within a budget; cuts are visible and reported."""
+"""Turns a view into the token ids of a prompt within a budget; cuts are visible and reported."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from proxmo.agents.chat import ChatFrame
+from proxmo.agents.base import Turn, View
+from proxmo.agents.chat import ChatTemplate
 from proxmo.agents.layouts import LAYOUTS, PromptLayout, shown_actions
-from proxmo.agents.views import Turn, View
 from proxmo.config import PromptConfig
 from proxmo.errors import UnknownNameError
-
-__all__ = ["Cut", "Prompt", "PromptBuilder", "Turn", "View"]
 
 # Stands where the middle of an observation was.
 GAP = " [\u2026] "
 # Bytes of English text per token, where there is no tokenizer to count with.
 _BYTES_PER_TOKEN = 4
-# What a cut does not split: "drawer 12" must not become "drawer 1"; other scripts are cut anywhere.
+# No cut splits these: "drawer 12" must not become "drawer 1"; other scripts are cut anywhere.
 _UNIT = re.compile(r"\s*(?:[0-9A-Za-z]{1,40}|\S)")
 
 
 class Cut(str, Enum):
-    """What a prompt lost to its budget; OVER_BUDGET: too long with nothing left to cut."""
+    """A part that a prompt lost to its budget; OVER_BUDGET: too long with nothing left to cut."""
 
     HISTORY = "history"
     OBSERVATION = "observation"
@@ -47,7 +46,7 @@ class PromptBuilder:
     def __init__(
         self, config: PromptConfig, tokenizer: Any | None, layout: PromptLayout | None = None
     ) -> None:
-        """Renders the chat template once.
+        """Tries the chat template.
 
         Args:
             config: Style, history window and token budget.
@@ -64,7 +63,7 @@ class PromptBuilder:
         self._layout = layout or LAYOUTS[config.style]
         self._window = config.history
         self._budget = config.max_prompt_tokens
-        self._frame = None if tokenizer is None else ChatFrame(tokenizer)
+        self._template = None if tokenizer is None else ChatTemplate(tokenizer)
 
     def build(self, view: View) -> Prompt:
         """Returns the prompt of a view; never raises, whatever the texts hold.
@@ -115,28 +114,23 @@ class PromptBuilder:
 
     def _write(self, view: View) -> Prompt:
         message = self._layout.render(view).strip()
-        if self._frame is None:
+        if self._template is None:
             # A lone surrogate cannot be sent.
             return Prompt([], message.encode("utf-8", "replace").decode("utf-8"))
-        text = self._frame.render(message)
-        return Prompt(self._frame.encode(text), text)
+        text = self._template.render(message)
+        return Prompt(self._template.encode(text), text)
 
     def _fits(self, prompt: Prompt) -> bool:
-        if self._frame is None:
+        if self._template is None:
             return len(prompt.text.encode()) <= self._budget * _BYTES_PER_TOKEN
         return len(prompt.ids) <= self._budget
 
     def _largest(self, most: int, smaller: Callable[[int], View]) -> Prompt | None:
         """Bisects for the largest k in 0..most whose `smaller(k)` fits; None: not even k = 0."""
-        best, low, high = None, 0, most
-        while low <= high:
-            middle = (low + high + 1) // 2
-            prompt = self._write(smaller(middle))
-            if self._fits(prompt):
-                best, low = prompt, middle + 1
-            else:
-                high = middle - 1
-        return best
+        fitting = bisect_left(
+            range(most + 1), True, key=lambda k: not self._fits(self._write(smaller(k)))
+        )
+        return self._write(smaller(fitting - 1)) if fitting else None
 
 
 def _without_middle(units: list[str], kept: int) -> str:

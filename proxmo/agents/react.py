@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from proxmo.agents.base import Turn, View
 from proxmo.agents.layouts import PromptLayout
 from proxmo.agents.parser import BLANK, spoken_thought
-from proxmo.agents.views import Turn, View
 from proxmo_envs import description_of
 
 # Past steps a prompt may show; no world lets an episode last that long.
@@ -37,9 +37,9 @@ _NO_ACTION = "(none: the reply held no action)"
 
 
 @cache
-def react_layout(world: str) -> PromptLayout:
+def react_layout(env_id: str) -> PromptLayout:
     """The layout with the examples that the description of an environment names, if any."""
-    package, _, name = description_of(world).examples.partition(":")
+    package, _, name = description_of(env_id).examples.partition(":")
     examples = (files(package) / name).read_text(encoding="utf-8").strip() if name else ""
     return PromptLayout(
         lambda view: _react_text(view, examples), hidden=frozenset({"help"}), one_line=True

@@ -11,13 +11,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from proxmo.agents.base import Decision, Situation
+from proxmo.agents.base import Decision, Situation, Turn, View
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.layouts import PromptLayout
 from proxmo.agents.parser import outside_thinking
 from proxmo.agents.prompts import GAP, PromptBuilder
 from proxmo.agents.react import memory_text, transcript
-from proxmo.agents.views import Turn, View
 from proxmo.types import Episode, Outcome
 
 # How many notes are kept, the newest; the paper keeps one to three.
@@ -51,7 +50,7 @@ REFLECTION = PromptLayout(_reflection_text, hidden=frozenset(), one_line=True)
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What the earlier tries of a task left: notes, and (read, written) tokens of both."""
+    """Notes on the earlier tries of a task, and (read, written) tokens of tries and notes."""
 
     notes: tuple[str, ...] = ()
     tokens: tuple[int, int] = (0, 0)
@@ -75,11 +74,11 @@ class ReflexionAgent:
         self._past: dict[tuple[str, int, int], _Past] = {}
 
     def abandon(self) -> None:
-        """Gives up what the policy is being asked, if it can."""
+        """Gives up the pending requests of the policy, if it can."""
         self.actor.abandon()
 
     def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
-        """Decides as the actor does that remembers the notes of the task."""
+        """Lets the actor decide, with the notes of the task in its view."""
         remembering = []
         for situation in situations:
             place = (str(situation.info.get("task_id")), situation.member, situation.trial)

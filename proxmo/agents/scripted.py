@@ -1,8 +1,8 @@
-"""Agents without a language model: the expert (an upper line) and chance (a lower line)."""
+"""Agents without a language model: the expert (an upper line), chance (a lower line), a mixture."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,3 +44,27 @@ class RandomAgent:
                 drawn = word.join(BLANK.split(drawn))
             actions.append(drawn)
         return [Decision(action, response=action) for action in actions]
+
+
+class NoisyExpertAgent:
+    """Plays a random admissible action with probability `noise`, else the expert's.
+
+    Args:
+        noise: in [0, 1]; may be changed between episodes.
+    """
+
+    def __init__(self, noise: float) -> None:
+        self.noise = noise
+
+    def act(self, situations: Sequence[Situation], *, seed: Sequence[int]) -> list[Decision]:
+        """Returns one decision per situation."""
+        rng = np.random.default_rng(list(seed))
+        noisy = rng.random(len(situations)) < self.noise
+        entropy = [int(rng.integers(2**32))]
+
+        def decide(agent: ExpertAgent | RandomAgent, noise: bool) -> Iterator[Decision]:
+            chosen = [s for s, is_noisy in zip(situations, noisy, strict=True) if is_noisy == noise]
+            return iter(agent.act(chosen, seed=entropy))
+
+        random, expert = decide(RandomAgent(), True), decide(ExpertAgent(), False)
+        return [next(random if is_noisy else expert) for is_noisy in noisy]

@@ -1,4 +1,4 @@
-"""Models that were not trained by us, and checkpoints asked in another way, as players."""
+"""Players from models we did not train, and from checkpoints with another agent."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proxmo.agents.baselines import baseline_agent
-from proxmo.config import PromptConfig
+from proxmo.agents.baselines import AgentSettings, baseline_agent
 from proxmo.evaluation.players import Player, checkpoint_player
 from proxmo.policies.base import ChatPolicy, Policy
 from proxmo.policies.usage import Prices
@@ -26,23 +24,9 @@ if TYPE_CHECKING:
 _WHOLE_EPISODE_BUDGET = 8192
 
 
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """How an agent prompts and samples a model; the defaults are the protocol of the baselines.
-
-    `tries` is how often Reflexion plays a task. `prompt_tokens` None means as many as the agent
-    needs, up to the model's context.
-    """
-
-    agent: str = "direct"
-    style: str = "think"
-    temperature: float = 0.4
-    max_new_tokens: int = 512
-    prompt_tokens: int | None = None
-    tries: int = 3
-
-
-def model_player(name: str, world: str, settings: AgentSettings, *, device: str = "auto") -> Player:
+def model_player(
+    name: str, env_id: str, settings: AgentSettings, *, device: str = "auto"
+) -> Player:
     """A Hugging Face model, by directory or hub id.
 
     Raises:
@@ -52,18 +36,22 @@ def model_player(name: str, world: str, settings: AgentSettings, *, device: str 
     from proxmo.policies.transformers import TransformersPolicy, load_model
 
     model, tokenizer = load_model(name, device=device)
-    return _player(TransformersPolicy(model, tokenizer), world, settings, name, {})
+    return _player(TransformersPolicy(model, tokenizer), env_id, settings, name, {})
 
 
 def checkpoint_with_agent(
-    checkpoint: Path, settings: Mapping[str, Any], *, world: str | None = None, device: str = "auto"
+    checkpoint: Path,
+    settings: Mapping[str, Any],
+    *,
+    env_id: str | None = None,
+    device: str = "auto",
 ) -> tuple[Player, Config]:
     """A checkpoint asked by another agent than the one it was trained with.
 
     Args:
         checkpoint: as `checkpoint_player` takes it.
         settings: fields of `AgentSettings`; those that are left out are as in training.
-        world: the environment; None takes that of the training.
+        env_id: the environment; None takes that of the training.
         device: where the model runs.
     """
     player, config = checkpoint_player(
@@ -77,7 +65,7 @@ def checkpoint_with_agent(
     policy = player.agent.policy  # type: ignore[attr-defined]  # a checkpoint's is a LanguageAgent
     how = AgentSettings(**{**trained, **settings})
     about = {"checkpoint": player.settings["checkpoint"], "trained_by": player.method}
-    asked = _player(policy, world or config.env.id, how, player.model, about)
+    asked = _player(policy, env_id or config.env.id, how, player.model, about)
     # Not what the model without that training is called.
     return dataclasses.replace(asked, method=f"{player.method} ({how.agent})"), config
 
@@ -85,7 +73,7 @@ def checkpoint_with_agent(
 @contextmanager
 def api_player(
     model: str,
-    world: str,
+    env_id: str,
     settings: AgentSettings,
     *,
     base_url: str | None = None,
@@ -105,7 +93,7 @@ def api_player(
     from proxmo.policies.openai import OpenAIPolicy
 
     with OpenAIPolicy(model, base_url=base_url, limits=limits, prices=prices) as policy:
-        player = _player(policy, world, settings, model, {"base_url": policy.base_url})
+        player = _player(policy, env_id, settings, model, {"base_url": policy.base_url})
         try:
             yield dataclasses.replace(player, prices=policy.prices)
         finally:
@@ -119,25 +107,17 @@ def api_player(
 
 def _player(
     policy: Policy | ChatPolicy,
-    world: str,
+    env_id: str,
     settings: AgentSettings,
     model: str,
     about: Mapping[str, Any],
 ) -> Player:
-    settings = dataclasses.replace(settings, prompt_tokens=_budget(policy, world, settings))
-    agent = baseline_agent(
-        settings.agent,
-        policy,
-        PromptConfig(style=settings.style, max_prompt_tokens=settings.prompt_tokens or 0),
-        world=world,
-        temperature=settings.temperature,
-        max_new_tokens=settings.max_new_tokens,
-        tries=settings.tries,
-    )
+    settings = dataclasses.replace(settings, prompt_tokens=_budget(policy, env_id, settings))
+    agent = baseline_agent(policy, settings, env_id)
     return Player(agent, model, settings.agent, {**dataclasses.asdict(settings), **about})
 
 
-def _budget(policy: Policy | ChatPolicy, world: str, settings: AgentSettings) -> int:
+def _budget(policy: Policy | ChatPolicy, env_id: str, settings: AgentSettings) -> int:
     """The token budget of prompts; that of an unknown context is the agent's own."""
     from proxmo.policies.transformers import check_context, context_length
 
@@ -151,5 +131,5 @@ def _budget(policy: Policy | ChatPolicy, world: str, settings: AgentSettings) ->
         return settings.prompt_tokens
     needed = _WHOLE_EPISODE_BUDGET
     if settings.agent == "direct":
-        needed = description_of(world).max_prompt_tokens
+        needed = description_of(env_id).max_prompt_tokens
     return needed if context is None else max(1, min(needed, context - settings.max_new_tokens))

@@ -1,4 +1,4 @@
-"""Whether one player is better than another: both on the same panel, task by task."""
+"""Compares two players on the same panel, task by task."""
 
 from __future__ import annotations
 

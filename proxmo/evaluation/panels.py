@@ -50,8 +50,8 @@ _GENERATED = r"(-(?P<difficulty>[a-z]+))?-(?P<episodes>\d+)(-seed(?P<seed>\d+))?
 class Panel:
     """Tasks to evaluate on.
 
-    `env` is the world that plays them, `splits` where they are from, `tasks` maps their ids, in
-    order, to the hashes of their contents.
+    `env` is the environment that plays them, `splits` are the splits they come from, and `tasks`
+    maps their ids, in order, to the hashes of their contents.
     """
 
     name: str
@@ -66,22 +66,22 @@ class Panel:
         Where the data or the server is makes no difference, nor does a step limit that is the
         environment's own.
         """
-        world = self.env.id.rpartition(":")[2]
-        spec = gymnasium.registry.get(world)
+        head = self.env.id.rpartition(":")[2]
+        spec = gymnasium.registry.get(head)
         options = {key: v for key, v in self.env.kwargs.items() if key != "base_url"}
         limit = options.pop("max_episode_steps", None)
         limit = limit if self.env.max_steps is None else self.env.max_steps
         if limit is not None and (spec is None or limit != spec.max_episode_steps):
-            world += f" {limit} steps"
+            head += f" {limit} steps"
         if options:
-            world += f" {json.dumps(options, sort_keys=True, default=str)}"
-        lines = [f"{world}\n"]
+            head += f" {json.dumps(options, sort_keys=True, default=str)}"
+        lines = [f"{head}\n"]
         lines += [f"{task_id} {content}\n" for task_id, content in self.tasks.items()]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
     @property
     def split(self) -> str:
-        """Where the tasks are from, in one word."""
+        """The splits in one word."""
         return "+".join(self.splits)
 
 
@@ -96,9 +96,9 @@ def make_panel(
     """Chooses tasks of an environment.
 
     Args:
-        env: the world and its data.
-        splits: where to choose from; empty takes that of `env`.
-        name: what to call it; None makes one of environment, splits and size.
+        env: the environment and its data.
+        splits: the splits to choose from; empty takes that of `env`.
+        name: of the panel; None makes one of environment, splits and size.
         episodes: that many tasks, the first of a fixed shuffle, so that a smaller panel lies in
             every larger one; None takes all.
         seed: of that shuffle.
@@ -111,7 +111,7 @@ def make_panel(
     env = dataclasses.replace(env, split=splits[0])
     sets = [_task_set(env, split) for split in splits]
     if env.data is None:
-        # What is played by default depends on the machine.
+        # The default data depends on the machine.
         env = dataclasses.replace(env, data=sets[0].data)
     where = [(one, index) for one in sets for index in range(len(one))]
     if episodes is not None and episodes < 1:
@@ -313,8 +313,8 @@ def _generated_panel(module: str, name: str, data: str | None) -> Panel | None:
                     f"data: leave --data {data} out"
                 )
             kwargs = {"difficulty": found["difficulty"]} if found["difficulty"] else {}
-            world = EnvConfig(_full_id(module, description), family.data, kwargs=kwargs)
+            env = EnvConfig(_full_id(module, description), family.data, kwargs=kwargs)
             size, seed = int(found["episodes"]), int(found["seed"] or 0)
-            made = make_panel(world, [family.split], name=name, episodes=size, seed=seed)
+            made = make_panel(env, [family.split], name=name, episodes=size, seed=seed)
             return _complete(made, size)
     return None

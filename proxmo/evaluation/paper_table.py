@@ -7,17 +7,18 @@ standard deviation.
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, UsageError
-from proxmo.evaluation.published import PUBLISHED
 from proxmo.evaluation.results import read_evaluation
 from proxmo.evaluation.summary import Evaluation
 from proxmo_envs import InvalidOptionError, description_of
@@ -25,12 +26,14 @@ from proxmo_envs.creators import creator_of
 from proxmo_envs.description import descriptions
 
 BASELINE = "grpo"
-# How a player was asked, as the settings of its evaluation say, and what came out.
+# How a player was asked, by the settings of its evaluation, and its result.
 _Settings = Mapping[str, Any]
 _Measured = tuple[_Settings, Evaluation]
+# Mean and standard deviation; None where there is only one value.
+Cell = tuple[float, float | None]
 # Ends the name of a column that holds the difference of the one before it to the baseline.
 DIFFERENCE = " - GRPO"
-# What a player's settings tell besides how it was asked; may differ between the runs of a row.
+# Settings of a player that do not say how it was asked; they may differ within a row.
 _WHO = {"model", "method", "checkpoint", "base_url"}
 
 
@@ -38,12 +41,12 @@ _WHO = {"model", "method", "checkpoint", "base_url"}
 class Row:
     """A line of the table; `cells` maps columns to (mean, standard deviation or None).
 
-    `panels` maps environments to (name, hash) of what was played; empty for what is `published`.
+    `panels` maps environments to (name, hash) of the panel played; empty in `published` rows.
     """
 
     model: str
     method: str
-    cells: dict[str, tuple[float, float | None]]
+    cells: dict[str, Cell]
     panels: dict[str, tuple[str, str]] = field(default_factory=dict)
     unscored: int = 0
     published: bool = False
@@ -70,11 +73,15 @@ def measured_rows(paths: Iterable[Path]) -> list[Row]:
 
 
 def published_rows() -> list[Row]:
-    """The figures of the paper."""
-    rows = [
-        Row(*who, {column: (figure, None) for column, figure in figures.items()}, published=True)
-        for who, figures in PUBLISHED.items()
-    ]
+    """Reads the figures of the paper, with the columns that our descriptions name."""
+    rows = []
+    table = (files(__package__) / "published.csv").read_text(encoding="utf-8")
+    for line in csv.DictReader(table.splitlines()):
+        model, method = line.pop("model"), line.pop("method")
+        cells: dict[str, Cell] = {
+            column: (float(figure), None) for column, figure in line.items() if figure
+        }
+        rows.append(Row(model, method, cells, published=True))
     return _with_differences(rows)
 
 
@@ -118,7 +125,7 @@ def _environments(rows: Sequence[Row]) -> list[str]:
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What a reader must know: the panel behind every number, and what was left out."""
+    """Notes for the reader: the panel behind every number, and episodes that were left out."""
     panels: dict[str, dict[tuple[str, str], list[str]]] = {}
     for row in rows:
         for env, panel in row.panels.items():
@@ -166,7 +173,7 @@ def _row(model: str, method: str, measured: Sequence[_Measured]) -> Row:
         with suppress(InvalidOptionError):
             creator_of(env_id)
         by_env.setdefault(env_id.rpartition(":")[2], []).append(one)
-    cells: dict[str, tuple[float, float | None]] = {}
+    cells: dict[str, Cell] = {}
     panels = {}
     for env, runs in by_env.items():
         _check_settings(f"{method} with {model}", env, [settings for settings, _ in runs])
@@ -194,35 +201,29 @@ def _check_settings(who: str, env: str, given: Sequence[_Settings]) -> None:
             )
 
 
-def _cells(env: str, group: Sequence[Evaluation]) -> dict[str, tuple[float, float | None]]:
-    seeds = [rate for one in group if one.seeds for rate in one.seeds.success_rates.values()]
-    rates = [one.success_rate for one in group]
-    # Of several runs the spread between them counts, of one that between its seeds.
-    success = mean(rates), _sd(rates if len(rates) > 1 else seeds)
-    scores = [one.mean_score for one in group]
+def _cells(env: str, group: Sequence[Evaluation]) -> dict[str, Cell]:
     labels = _labels(env)
-    cells: dict[str, tuple[float, float | None]] = {}
+    cells: dict[str, Cell] = {}
     for column, kind in labels.types.items():
         found = [one.by_task_type[kind].success_rate for one in group if kind in one.by_task_type]
         if found:
-            cells[column] = mean(found), None
+            cells[column] = _percent(found)
     if labels.score:
-        cells[labels.score] = mean(scores), _sd(scores)
-    return _percent({**cells, labels.success: success})
+        scores = [one.mean_score for one in group]
+        cells[labels.score] = _percent(scores, scores)
+    rates = [one.success_rate for one in group]
+    seeds = [rate for one in group if one.seeds for rate in one.seeds.success_rates.values()]
+    # Several runs show the spread between them, a single one that between its seeds.
+    cells[labels.success] = _percent(rates, rates if len(rates) > 1 else seeds)
+    return cells
 
 
-def _percent(
-    cells: Mapping[str, tuple[float, float | None]],
-) -> dict[str, tuple[float, float | None]]:
-    return {k: (100 * m, None if sd is None else 100 * sd) for k, (m, sd) in cells.items()}
-
-
-def _sd(values: Sequence[float]) -> float | None:
-    return stdev(values) if len(values) > 1 else None
+def _percent(values: Sequence[float], spread: Sequence[float] = ()) -> Cell:
+    return 100 * mean(values), 100 * stdev(spread) if len(spread) > 1 else None
 
 
 def _with_differences(rows: Sequence[Row]) -> list[Row]:
-    """Adds to each row what it is above GRPO with the same model on the same panels."""
+    """Adds the difference of each row to GRPO with the same model on the same panels."""
     baselines = {row.model: row for row in rows if row.method == BASELINE}
     for row in rows:
         baseline = baselines.get(row.model)

@@ -1,8 +1,7 @@
-"""Who is evaluated: an agent, and the settings that say all about it."""
+"""Players: an agent to be evaluated, with the settings that say all about it."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from proxmo.agents.base import Agent
 from proxmo.config import Config
+from proxmo.credit.registry import find_callable
 from proxmo.errors import UnknownNameError, UsageError
 from proxmo.policies.usage import Prices
 
@@ -36,7 +36,7 @@ class Player:
     prices: Prices = Prices()
 
     def to_json(self) -> dict[str, Any]:
-        """What a run directory keeps of it."""
+        """Returns what a run directory keeps of it."""
         return {"model": self.model, "method": self.method, **self.settings}
 
 
@@ -64,11 +64,7 @@ def policy_player(policy: str) -> Player:
 
 
 def _agent_of(policy: str) -> Callable[[], Agent]:
-    module, _, name = policy.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as cause:
-        raise UsageError(f"unknown policy {policy!r}: {cause}") from cause
+    found = find_callable(policy, "policy")
     if not callable(getattr(found, "act", None)):
         raise UsageError(
             f"--policy {policy} is {found!r:.100}, expected a class with the method "

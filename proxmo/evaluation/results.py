@@ -1,4 +1,4 @@
-"""What an evaluation found, per episode, and the directory that keeps it while it is made.
+"""Results of an evaluation, one per episode, and the directory that keeps them.
 
     settings.json         who played what; an evaluation continues only with the same
     panel.toml            the tasks
@@ -77,12 +77,12 @@ class Result:
 
     @property
     def key(self) -> tuple[int, str, int]:
-        """What it is the result of."""
+        """Seed, task and trial, which no two results share."""
         return self.seed, self.task_id, self.trial
 
     @property
     def scored(self) -> bool:
-        """Whether it counts: what ended in an error is neither won nor lost."""
+        """Whether it counts: an episode that ended in an error is neither won nor lost."""
         return self.outcome is not Outcome.ERROR
 
     @property
@@ -126,10 +126,10 @@ class EvaluationDirectory:
     """Keeps results as they come and knows which are there already.
 
     Args:
-        path: new, empty, or that of the same evaluation, which is then continued: what is missing
-            or ended in an error is to be played.
+        path: new, empty, or that of the same evaluation. We then continue it: episodes that are
+            missing or ended in an error are to be played.
         panel: the tasks.
-        settings: what must be equal to continue, as JSON.
+        settings: as JSON; they must be equal to continue.
 
     Raises:
         UsageError: the directory holds something else, or another process writes to it.
@@ -145,7 +145,7 @@ class EvaluationDirectory:
         self._lock = FileLock(path / ".lock")
 
     def __enter__(self) -> EvaluationDirectory:
-        """Takes the directory: makes it, or reads what is there."""
+        """Makes the directory, or reads the results in it."""
         try:
             with ExitStack() as undo:
                 if self.path.exists() and (not self.path.is_dir() or self._strange()):
@@ -174,11 +174,11 @@ class EvaluationDirectory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Lets others have the directory."""
+        """Releases the directory."""
         self._lock.release()
 
     def add(self, result: Result, episode: Episode) -> None:
-        """Keeps an episode; its line of results, written last, says that it is kept."""
+        """Keeps an episode; the line of results comes last and marks it as complete."""
         with (self.path / TRANSCRIPTS).open("ab") as file:
             file.write(gzip.compress(_transcript(result, episode), mtime=0))
         with (self.path / RESULTS).open("ab") as file:
@@ -186,7 +186,7 @@ class EvaluationDirectory:
         self.results.append(result)
 
     def finish(self, evaluation: Mapping[str, Any]) -> None:
-        """Puts the files in order and writes what was found."""
+        """Puts the files in order and writes the numbers of the evaluation."""
         self._rewrite()
         self._write_json("evaluation.json", evaluation)
 
@@ -196,7 +196,7 @@ class EvaluationDirectory:
         return bool(names) and not {SETTINGS, "panel.toml"} & names
 
     def _continue(self) -> None:
-        """Reads what was played, drops what ended in an error, and cuts what was half written."""
+        """Reads the results, drops errors, and cuts lines that were half written."""
         recorded = read_evaluation(self.path)
         before = recorded.settings
         both = sorted(before.keys() | self.settings.keys())
@@ -243,18 +243,8 @@ def _row(result: Result) -> bytes:
 
 
 def _transcript(result: Result, episode: Episode) -> bytes:
-    steps = [
-        {
-            "observation": step.observation,
-            "response": step.response,
-            "action": step.action,
-            "valid": step.valid,
-            "reason": step.reason,
-            "reward": step.reward,
-        }
-        for step in episode.steps
-    ]
-    keys = ("seed", "task_id", "trial", "outcome")
-    row = {key: getattr(result, key) for key in keys}
+    kept = ("observation", "response", "action", "valid", "reason", "reward")
+    steps = [{name: getattr(step, name) for name in kept} for step in episode.steps]
+    row = {name: getattr(result, name) for name in ("seed", "task_id", "trial", "outcome")}
     # ASCII: responses may hold halves of surrogate pairs, which no encoding but this one can carry.
     return (json.dumps({**row, "task": episode.task, "steps": steps}) + "\n").encode()

@@ -1,10 +1,11 @@
-"""Evaluation: every task of a panel, by every seed, as often as asked; errors apart from losses."""
+"""Evaluation: plays every task of a panel with every seed; errors are no losses."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def evaluate(
         workers: episodes in flight at once; the results do not depend on it.
         timeout_s: seconds an episode's environment may take in all; None: no limit.
         out: directory that keeps results and transcripts. Where it holds some of this evaluation,
-            only what is missing or ended in an error is played.
+            we play only episodes that are missing or ended in an error.
         listener: told about the progress.
         processes: the process group that shares the tasks, each with its own player; without `out`.
 
@@ -84,47 +85,40 @@ def evaluate(
 
 
 def _settings(player: Player, panel: Panel, seeds: Sequence[int], trials: int) -> dict[str, Any]:
-    """What results depend on; the tasks by the hash of their panel."""
-    world = {"id": panel.env.id, "max_steps": panel.env.max_steps, "kwargs": panel.env.kwargs}
-    about = {
-        "name": panel.name,
-        "split": panel.split,
-        "tasks": len(panel.tasks),
-        "hash": panel.hash,
-    }
+    """Returns all that results depend on; the tasks by the hash of their panel."""
+    env = panel.env
     return {
-        "panel": about,
-        "env": world,
+        "panel": {
+            "name": panel.name,
+            "split": panel.split,
+            "tasks": len(panel.tasks),
+            "hash": panel.hash,
+        },
+        "env": {"id": env.id, "max_steps": env.max_steps, "kwargs": env.kwargs},
         "player": player.to_json(),
         "seeds": list(seeds),
         "trials": trials,
     }
 
 
+@dataclass
 class _Game:
-    """The play of one evaluation; `results` holds those that are kept already, and the new ones."""
+    """The play of one evaluation; `results` holds the kept ones and the new ones."""
 
-    def __init__(
-        self,
-        player: Player,
-        panel: Panel,
-        collector: Collector,
-        kept: EvaluationDirectory | None,
-        listener: Listener,
-        processes: ProcessGroup,
-    ) -> None:
-        self.player = player
-        self.processes = processes
-        self.panel = panel
-        self.collector = collector
-        self.kept = kept
-        self.listener = listener
-        self.results: list[Result] = [] if kept is None else list(kept.results)
+    player: Player
+    panel: Panel
+    collector: Collector
+    kept: EvaluationDirectory | None
+    listener: Listener
+    processes: ProcessGroup
+
+    def __post_init__(self) -> None:
+        self.results: list[Result] = [] if self.kept is None else list(self.kept.results)
         self.scored = sum(r.scored for r in self.results)
         self.wins = sum(r.won for r in self.results)
 
     def play(self, seed: int, trials: int, workers: int, *, total: int) -> None:
-        """Plays with one seed what is not there yet."""
+        """Plays the missing episodes of one seed."""
         place = {task_id: number for number, task_id in enumerate(self.panel.tasks)}
         done = {(place[r.task_id], r.trial) for r in self.results if r.seed == seed}
         others = [number for number in place.values() if not self.processes.owns(number)]
@@ -160,37 +154,20 @@ def evaluate_agent(
     split: str,
     episodes: int | None = None,
     seed: int = 0,
-    workers: int = WORKERS,
-    timeout_s: float | None = None,
-    listener: Listener | None = None,
-    processes: ProcessGroup = SINGLE,
-    **env_options: Any,
+    **options: Any,
 ) -> Evaluation:
     """Plays tasks of a split once, as training does for its validation.
 
     Args:
         agent: who plays.
-        env: the world; its split is replaced by `split`.
+        env: the environment; its split is replaced by `split`.
         split: which tasks.
         episodes: play that many (see `make_panel`); None plays all.
         seed: of the agent's own draws.
-        workers: episodes in flight at once.
-        timeout_s: seconds an episode's environment may take in all; None: no limit.
-        listener: told about the progress.
-        processes: the process group that shares the tasks.
-        env_options: further keyword arguments of the environment.
+        options: those of `evaluate`.
     """
     panel = make_panel(env, [split], episodes=episodes)
-    player = Player(agent, "-", "-", env_options=env_options)
-    return evaluate(
-        player,
-        panel,
-        seeds=[seed],
-        workers=workers,
-        timeout_s=timeout_s,
-        listener=listener,
-        processes=processes,
-    )
+    return evaluate(Player(agent, "-", "-"), panel, seeds=[seed], **options)
 
 
 def evaluate_checkpoint(
@@ -231,17 +208,17 @@ def checkpoint_panel(
     episodes: int | None = None,
 ) -> Panel:
     """The validation tasks of a training run; every argument that is None is the run's own."""
-    world = config.env
-    if env is not None and env.rpartition(":")[2] != world.id.rpartition(":")[2]:
-        world = EnvConfig(id=env)
+    chosen = config.env
+    if env is not None and env.rpartition(":")[2] != chosen.id.rpartition(":")[2]:
+        chosen = EnvConfig(id=env)
     elif env is not None and ":" in env:
         # The same one, with the module to import it from.
-        world = dataclasses.replace(world, id=env)
+        chosen = dataclasses.replace(chosen, id=env)
     if data is not None:
         # The step limit and the options were those of the games trained on.
-        world = EnvConfig(id=world.id, data=data)
+        chosen = EnvConfig(id=chosen.id, data=data)
     episodes = episodes if episodes is not None else config.eval.episodes
-    return make_panel(world, [split or config.eval.split], episodes=episodes)
+    return make_panel(chosen, [split or config.eval.split], episodes=episodes)
 
 
 def evaluate_policy(
@@ -261,6 +238,6 @@ def evaluate_policy(
     arguments. `options` are those of `evaluate`.
     """
     if panel is None:
-        world = EnvConfig(id=env, data=data, kwargs=dict(kwargs or {}))
-        panel = make_panel(world, [split], episodes=episodes)
+        config = EnvConfig(id=env, data=data, kwargs=dict(kwargs or {}))
+        panel = make_panel(config, [split], episodes=episodes)
     return evaluate(policy_player(policy), panel, **options)

@@ -1,4 +1,4 @@
-"""How sure measured rates are, and whether two of them differ."""
+"""Intervals of measured rates, and tests whether two of them differ."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ if TYPE_CHECKING:
 
 # Enough that the ends of a 95 % interval are steady to about a tenth of its width.
 RESAMPLES = 10_000
+# Outside each end of a 95 % interval.
+_TAIL = (1.0 - 0.95) / 2.0
+_Z = NormalDist().inv_cdf(1.0 - _TAIL)
 
 
-def wilson_interval(wins: float, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Returns Wilson's score interval of a success rate.
+def wilson_interval(wins: float, n: int) -> tuple[float, float]:
+    """Returns Wilson's 95 % score interval of a success rate.
 
-    With p = wins / n and z the two-sided normal quantile of the confidence:
+    With p = wins / n and z the 97.5 % quantile of the normal distribution:
 
         (p + z^2 / 2n  -+  z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n)
 
@@ -29,42 +32,35 @@ def wilson_interval(wins: float, n: int, confidence: float = 0.95) -> tuple[floa
     Args:
         wins: Successes, 0..n; a task that was played several times counts with its mean.
         n: Independent tasks; 0 gives (0, 1), since nothing is known.
-        confidence: Coverage, strictly between 0 and 1.
 
     Raises:
         ValueError: An argument is outside its range.
     """
     if not 0 <= wins <= n:
         raise ValueError(f"got {wins} wins in {n} episodes, expected 0 <= wins <= n")
-    tail = _tail(confidence)
     if n == 0:
         return 0.0, 1.0
-    z = NormalDist().inv_cdf(1.0 - tail)
-    rate, spread = wins / n, z * z / n
+    rate, spread = wins / n, _Z * _Z / n
     centre = rate + spread / 2.0
-    half = z * math.sqrt(rate * (1.0 - rate) / n + spread / (4.0 * n))
+    half = _Z * math.sqrt(rate * (1.0 - rate) / n + spread / (4.0 * n))
     # Exactly 0 and 1 at the ends, where rounding would leave 1e-17.
     low = 0.0 if wins == 0 else (centre - half) / (1.0 + spread)
     high = 1.0 if wins == n else (centre + half) / (1.0 + spread)
     return low, high
 
 
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, float]:
-    """Returns Student's interval of a mean: mean -+ t sd / sqrt(n), with the unbiased sd.
-
-    Args:
-        values: At least two independent measurements, for example of n seeds.
-        confidence: Coverage, strictly between 0 and 1.
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Returns Student's 95 % interval of a mean: mean -+ t sd / sqrt(n), with the unbiased sd.
 
     Raises:
-        ValueError: An argument is outside its range.
+        ValueError: There are fewer than two independent measurements.
     """
     n = len(values)
     if n < 2:
         raise ValueError(f"got {n} values, expected at least 2: one says nothing of their spread")
     from scipy.special import stdtrit
 
-    half = float(stdtrit(n - 1, 1.0 - _tail(confidence))) * stdev(values) / math.sqrt(n)
+    half = float(stdtrit(n - 1, 1.0 - _TAIL)) * stdev(values) / math.sqrt(n)
     centre = mean(values)
     return centre - half, centre + half
 
@@ -94,29 +90,20 @@ def mcnemar(only_first: int, only_second: int) -> float:
     return float(binomtest(only_first, n).pvalue) if n else 1.0
 
 
-def bootstrap_interval(
-    values: ArrayLike, rng: np.random.Generator, confidence: float = 0.95
-) -> tuple[float, float]:
-    """Returns the percentile bootstrap interval of a mean.
+def bootstrap_interval(values: ArrayLike, rng: np.random.Generator) -> tuple[float, float]:
+    """Returns the 95 % percentile bootstrap interval of a mean.
 
     Args:
         values: (n,) independent measurements, at least one, for example differences of pairs.
         rng: Draws the resamples.
-        confidence: Coverage, strictly between 0 and 1.
 
     Raises:
-        ValueError: An argument is outside its range.
+        ValueError: There are no values.
     """
     measured = np.asarray(values, dtype=float)
-    tail, n = _tail(confidence), measured.size
+    n = measured.size
     if n == 0:
         raise ValueError("got no values, expected at least one")
     means = [measured[rng.integers(n, size=n)].mean() for _ in range(RESAMPLES)]
-    low, high = np.quantile(means, [tail, 1.0 - tail])
+    low, high = np.quantile(means, [_TAIL, 1.0 - _TAIL])
     return float(low), float(high)
-
-
-def _tail(confidence: float) -> float:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence is {confidence}, expected a number between 0 and 1")
-    return (1.0 - confidence) / 2.0

@@ -1,4 +1,4 @@
-"""From the results of episodes to numbers: rates with intervals, seeds, pass@k, costs."""
+"""Summarises results of episodes: rates with intervals, seeds, pass@k, costs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Evaluation:
 
     @property
     def complete(self) -> bool:
-        """Whether all that was planned is scored."""
+        """Whether all planned episodes are scored."""
         return self.episodes == self.planned
 
     def to_json(self) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Evaluation:
 def summarise(
     results: Sequence[Result], panel: Panel, *, seeds: Sequence[int] = (0,), trials: int = 1
 ) -> Evaluation:
-    """Counts results; what ended in an error is left out of every rate."""
+    """Counts results; every rate leaves out episodes that ended in an error."""
     scored = [r for r in results if r.scored]
     overall = TypeResult.of_results(scored)
     steps = sum(r.steps for r in scored)

@@ -1,17 +1,17 @@
-"""Explanations of recorded credit as tables: rich ones on a terminal, aligned columns elsewhere."""
+"""Explanations of recorded credit as tables."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from rich import box
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from proxmo.formats import percent
 from proxmo.reporting.explanations import Overview, StepReport
+from proxmo.reporting.tables import facts_table, table
 
 # Longest observation of a table; a step's own is shown whole.
 _BRIEF = 70
@@ -21,8 +21,8 @@ _LEAST_WEIGHT = 5e-5
 _WORDS = {"task id", "task", "action", "observation", "first seen", "method"}
 
 
-def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableType]:
-    """What an iteration's credit was: facts, groups, the steps furthest from their baseline."""
+def overview_tables(overview: Overview) -> Iterator[RenderableType]:
+    """Yields the credit of an iteration: facts, groups, the steps furthest from their baseline."""
     facts = {"iteration": str(overview.iteration), "method": _method(overview)}
     values = {name.removeprefix("credit/"): one for name, one in overview.diagnostics.items()}
     # The groups below show the success rates one by one.
@@ -44,7 +44,7 @@ def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableTy
         }
         for group in overview.groups
     )
-    yield _table("Groups", groups, plain=plain)
+    yield from _table("Groups", groups)
     largest = (
         {
             "episode": str(step.episode),
@@ -58,11 +58,11 @@ def overview_tables(overview: Overview, *, plain: bool) -> Iterator[RenderableTy
         for step in overview.largest
     )
     if overview.largest:
-        yield _table("Steps furthest from their baseline", largest, plain=plain)
+        yield from _table("Steps furthest from their baseline", largest)
 
 
-def step_tables(report: StepReport, *, neighbours: int, plain: bool) -> Iterator[RenderableType]:
-    """Why a step got its advantage: facts, its neighbours, what other methods give it."""
+def step_tables(report: StepReport, *, neighbours: int) -> Iterator[RenderableType]:
+    """Yields the reasons of an advantage: facts, neighbours, the advantage by other methods."""
     wins = round(report.success_rate * report.group_size)
     facts = {
         "step": f"iteration {report.iteration}, episode {report.episode}, step {report.step}",
@@ -100,12 +100,12 @@ def step_tables(report: StepReport, *, neighbours: int, plain: bool) -> Iterator
     )
     if report.neighbours:
         title = f"Baseline from {len(report.neighbours)} states, {len(heavy)} shown"
-        yield _table(title, rows, plain=plain)
+        yield from _table(title, rows)
     ranked = sorted(report.by_method.items(), key=lambda item: -item[1])
     values = {name: f"{value:+.3f}" for name, value in ranked} | report.left_out
     if values:
         others = ({"method": name, "A": value} for name, value in values.items())
-        yield _table("By method, default options", others, plain=plain)
+        yield from _table("By method, default options", others)
 
 
 def _method(explained: Overview | StepReport) -> str:
@@ -122,21 +122,16 @@ def _brief(text: str | None) -> str:
 
 
 def _facts(facts: dict[str, str], explained: Overview | StepReport) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(min_width=15)
-    table.add_column(overflow="fold")
     notes = {"note": "; ".join(explained.notes)} if explained.notes else {}
-    for name, text in (facts | notes).items():
-        # Blank lines of an observation would tear the column apart.
-        table.add_row(name, Text(" ".join(text.split())))
-    return table
+    # Blank lines of an observation would tear the column apart.
+    return facts_table({name: " ".join(text.split()) for name, text in (facts | notes).items()})
 
 
-def _table(title: str, rows: Iterable[dict[str, str]], *, plain: bool) -> RenderableType:
-    """A table under a title on a line of its own: rich would break it to the table's width."""
-    table = Table(box=None if plain else box.ROUNDED, pad_edge=not plain)
-    for number, row in enumerate(rows):
-        for heading in row if not number else ():
-            table.add_column(heading, justify="left" if heading in _WORDS else "right")
-        table.add_row(*map(Text, row.values()))
-    return Group(Text(title, style="" if plain else "italic"), table)
+def _table(title: str, rows: Iterable[dict[str, str]]) -> Iterator[RenderableType]:
+    """Yields the title on a line of its own, as rich would break it to the table's width."""
+    found = list(rows)
+    result = table([*found[0]] if found else [], (row.values() for row in found))
+    for column in result.columns:
+        column.justify = "left" if column.header in _WORDS else "right"
+    yield Text(title, style="italic")
+    yield result

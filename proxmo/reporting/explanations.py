@@ -1,11 +1,11 @@
-"""Why the steps of a recorded run got their advantages, as plain data.
+"""Explains the advantages of a recorded run, as plain data.
 
     recorded = read_iteration(Path("runs/first"))
     recorded.overview()
     recorded.explain(episode=3, step=7)
 
-A run records what its credit assignment was given and what came out. So the credit is computed
-anew, with the run's own method and options, and compared with the record before it is explained.
+A run records the inputs and results of its credit assignment. We compute the credit anew, with the
+run's own method and options, and compare it with the record before we explain it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from proxmo import credit
 from proxmo.config import Config
@@ -31,8 +30,6 @@ from proxmo.types import Outcome
 
 # Sums in another order, or by another version of a library, differ by less than this.
 _SAME = 1e-5
-# Fields of a recorded step that a StepLine takes over.
-_RECORDED = ("observation", "action", "step_return", "step_advantage", "advantage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +59,9 @@ class StepReport(StepLine):
     """The credit of one recorded step, taken apart.
 
     The advantages are the recorded ones. `baseline` is None and `neighbours` empty where the method
-    compares no steps or could not be computed anew (`notes`). `value` is what the critic expected
-    of the step, in a run that has one. `by_method` has the advantage other methods would have given
-    with their default options, `left_out` why some have none.
+    compares no steps or could not be computed anew (`notes`). `value` is the critic's prediction
+    for the step, in a run that has one. `by_method` has the advantage other methods would have
+    given with their default options, `left_out` why some have none.
     """
 
     iteration: int
@@ -115,7 +112,7 @@ class GroupLine:
 class Overview:
     """The credit of an iteration: diagnostics by name, groups, steps furthest from their baseline.
 
-    `notes` says what could not be computed anew, or came out otherwise.
+    `notes` names numbers that could not be computed anew, or that differ from the record.
     """
 
     iteration: int
@@ -141,17 +138,26 @@ class RecordedIteration:
     ) -> None:
         self.method, self.iteration = config.credit.method, iteration
         self.episodes = list(episodes)
-        # The caller's rows of the credit: (episode, step) of each, and the recorded step.
-        self.places = [
-            (number, step)
+        # One per step that got credit: the record of the step and of its episode. Only a run with
+        # a critic records the value that it expected.
+        self._rows = [
+            {"value": None, **episode, **step, "episode": number, "step": index}
             for number, episode in enumerate(self.episodes)
             if episode["outcome"] != Outcome.ERROR.value
-            for step in range(len(episode["steps"]))
+            for index, step in enumerate(episode["steps"])
         ]
-        self._steps = [self.episodes[number]["steps"][step] for number, step in self.places]
-        # Only a run with a critic records what that expected.
-        self._has_values = all("value" in step for step in self._steps)
-        self._columns = self._credit_columns(config)
+        self._has_values = all(row["value"] is not None for row in self._rows)
+        self._columns: dict[str, Any] = {
+            "group": self._recorded("group"),
+            "episode": self._recorded("episode"),
+            "step": self._recorded("step"),
+            "reward": self._recorded("reward"),
+            "success": [_won(row) for row in self._rows],
+            "state": self._recorded("observation"),
+            "truncated": [row["outcome"] == Outcome.TRUNCATED.value for row in self._rows],
+            "action": self._recorded("action"),
+            "penalty": [config.rollout.invalid_penalty * (not row["valid"]) for row in self._rows],
+        }
         self.options: dict[str, Any] = {
             "gamma": config.credit.gamma,
             "reward_scale": config.credit.reward_scale,
@@ -166,15 +172,16 @@ class RecordedIteration:
         Args:
             largest: how many steps of largest step advantage to list.
         """
-        size = np.abs(self._recorded("step_advantage"))
-        rows = np.argsort(-size, kind="stable")[:largest].tolist()
+        size = np.abs(np.array(self._recorded("step_advantage"), float))
+        places = np.argsort(-size, kind="stable")[:largest].tolist()
+        rows = [self._rows[place] for place in places if size[place] > 0]
         return Overview(
             iteration=self.iteration,
             method=self.method,
             options=self.options,
             diagnostics=dict(self.credit.diagnostics) if self.credit else {},
             groups=tuple(self._groups()),
-            largest=tuple(StepLine(**self._line(row)) for row in rows if size[row] > 0),
+            largest=tuple(StepLine(**_fields(StepLine, row)) for row in rows),
             notes=self.notes,
         )
 
@@ -189,26 +196,19 @@ class RecordedIteration:
         Raises:
             UsageError: no such episode or step, or one without credit.
         """
-        row = self._find(episode, step)
-        found = self.credit.explain(row) if self.credit else None
-        played, taken = self.episodes[episode], self._steps[row]
-        members = self._compared(played["group"])
-        by_method, left_out = self._other_methods(row, methods)
+        place = self._find(episode, step)
+        row, found = self._rows[place], self.credit.explain(place) if self.credit else None
+        members = self._compared(row["group"])
+        by_method, left_out = self._other_methods(place, methods)
         return StepReport(
-            **self._line(row),
+            **_fields(StepReport, row),
             iteration=self.iteration,
             method=self.method,
             options=self.options,
-            task_id=played["task_id"],
-            task=played["task"],
-            outcome=played["outcome"],
-            reward=taken["reward"],
-            episode_return=_return(played),
+            episode_return=_return(row),
             success_rate=sum(map(_won, members)) / len(members),
             group_size=len(members),
             baseline=found.baseline if found else None,
-            value=taken.get("value"),
-            episode_advantage=taken["episode_advantage"],
             modulation=found.modulation if found else None,
             omega=found.omega if found else float(self.options.get("omega", 1.0)),
             neighbours=tuple(map(self._similar, found.neighbours)) if found else (),
@@ -231,7 +231,7 @@ class RecordedIteration:
         except Exception as error:  # a method of the user's own may raise anything
             yield f"cannot be computed anew, the numbers are those of the record: {_reason(error)}"
             return
-        recorded = self._recorded("advantage")
+        recorded = np.array(self._recorded("advantage"), float)
         off = float(np.abs(self.credit.advantage - recorded).max(initial=0.0))
         if off > _SAME * (1.0 + float(np.abs(recorded).max(initial=0.0))):
             yield (
@@ -239,28 +239,13 @@ class RecordedIteration:
                 "run had other options then, or another version of proxmo"
             )
 
-    def _credit_columns(self, config: Config) -> dict[str, Any]:
-        """The rows of the credit, as `credit.assign` takes them."""
-        played = [self.episodes[number] for number, _ in self.places]
-        return {
-            "group": [one["group"] for one in played],
-            "episode": [number for number, _ in self.places],
-            "step": [step for _, step in self.places],
-            "reward": self._recorded("reward"),
-            "success": [_won(one) for one in played],
-            "state": [one["observation"] for one in self._steps],
-            "truncated": [one["outcome"] == Outcome.TRUNCATED.value for one in played],
-            "action": [one["action"] for one in self._steps],
-            "penalty": config.rollout.invalid_penalty * ~self._recorded("valid").astype(bool),
-        }
-
     def _assign(self, method: str, options: Mapping[str, Any]) -> credit.Credit:
         if credit.needs_values(method):
             options = {**options, "value": self._recorded("value")}
         return credit.assign(method, **self._columns, **options)
 
     def _other_methods(
-        self, row: int, methods: Iterable[str] | None
+        self, place: int, methods: Iterable[str] | None
     ) -> tuple[dict[str, float], dict[str, str]]:
         found: dict[str, float] = {}
         left_out: dict[str, str] = {}
@@ -273,10 +258,8 @@ class RecordedIteration:
                 left_out[name] = f"needs {needs}, which this run does not record"
                 continue
             try:
-                assigned = self._assign(
-                    name, {key: self.options[key] for key in ("gamma", "reward_scale")}
-                )
-                found[name] = float(assigned.advantage[row])
+                scale = {key: self.options[key] for key in ("gamma", "reward_scale")}
+                found[name] = float(self._assign(name, scale).advantage[place])
             except Exception as error:  # as above; the other methods can still be compared
                 left_out[name] = _reason(error)
         return found, left_out
@@ -292,29 +275,25 @@ class RecordedIteration:
             raise UsageError(
                 f"episode {episode} ended in an error ({played['cause']}), so it got no credit"
             )
-        if (episode, step) not in self.places:
+        if not 0 <= step < len(played["steps"]):
             raise UsageError(
                 f"episode {episode} has no step {step}; expected 0 to {len(played['steps']) - 1}"
             )
-        return self.places.index((episode, step))
+        return list(zip(self._columns["episode"], self._columns["step"], strict=True)).index(
+            (episode, step)
+        )
 
-    def _recorded(self, name: str) -> NDArray[np.float64]:
-        return np.array([step[name] for step in self._steps], np.float64)
-
-    def _line(self, row: int) -> dict[str, Any]:
-        """The fields of a StepLine."""
-        (episode, step), taken = self.places[row], self._steps[row]
-        place = {"episode": episode, "step": step, "group": self.episodes[episode]["group"]}
-        return place | {name: taken[name] for name in _RECORDED}
+    def _recorded(self, name: str) -> list[Any]:
+        return [row[name] for row in self._rows]
 
     def _similar(self, one: credit.Neighbour) -> SimilarStep:
-        episode, step = self.places[one.row]
-        return SimilarStep(**asdict(one), episode=episode, step=step)
+        first = self._rows[one.row]
+        return SimilarStep(**asdict(one), episode=first["episode"], step=first["step"])
 
     def _compared(self, group: int) -> list[Mapping[str, Any]]:
         """The episodes of a group that got credit."""
-        found = (self.episodes[number] for number in dict.fromkeys(one for one, _ in self.places))
-        return [episode for episode in found if episode["group"] == group]
+        numbers = dict.fromkeys(row["episode"] for row in self._rows if row["group"] == group)
+        return [self.episodes[number] for number in numbers]
 
     def _groups(self) -> Iterator[GroupLine]:
         numbers: defaultdict[int, list[int]] = defaultdict(list)
@@ -324,9 +303,9 @@ class RecordedIteration:
             played, compared = [self.episodes[one] for one in members], self._compared(group)
             weights: dict[bool, float] = {}
             if self.credit is not None and self.credit.modulation is not None:
-                for (number, _), weight in zip(self.places, self.credit.modulation, strict=True):
-                    if number in members:
-                        weights[_won(self.episodes[number])] = float(weight)
+                for row, weight in zip(self._rows, self.credit.modulation, strict=True):
+                    if row["group"] == group:
+                        weights[_won(row)] = float(weight)
             yield GroupLine(
                 group=group,
                 task_id=played[0]["task_id"],
@@ -371,6 +350,11 @@ def read_iteration(run: Path, iteration: int | None = None) -> RecordedIteration
         return RecordedIteration(load_toml(run / "config.toml"), number, episodes)
     except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{paths[number]} is no record of episodes: {error!r}") from error
+
+
+def _fields(kind: type[StepLine], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a line or report that are in the record."""
+    return {one.name: row[one.name] for one in fields(kind) if one.name in row}
 
 
 def _reason(error: Exception) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from proxmo.formats import duration, interval, percent, sparkline
@@ -32,8 +33,15 @@ class LiveDisplay(Listener):
         self._console = console
         self._title = title
         self._history = history or History()
-        self._phases: dict[str, _Phase] = {}
-        self._current: str | None = None
+        self._phases = Progress(
+            # As wide as the rows below, whose cells stand two blanks apart.
+            TextColumn("{task.description}", markup=False, table_column=Column(min_width=19)),
+            BarColumn(_BAR_WIDTH),
+            _Elapsed(),
+            TextColumn("{task.fields[text]}", style="dim", markup=False),
+            get_time=self._history.elapsed,
+        )
+        self._current: Task | None = None
         self._evaluation = ""
         self._live = Live(
             console=console,
@@ -56,19 +64,21 @@ class LiveDisplay(Listener):
         **details: Any,
     ) -> None:
         """Show a phase as a bar; phases before the first iteration stay visible when they end."""
-        if self._current != name:
+        if self._current is None or self._current.description != name:
             self._end_phase()
-            if self._history.iteration:
-                self._phases = {}
-            # A new name at the end of the dict, even when this phase was there before.
-            self._phases.pop(name, None)
-            self._phases = {**self._phases, name: _Phase(self._history.elapsed())}
-        self._current = name
-        self._phases[name].update(done, total, text)
+            for task in self._phases.tasks:
+                if self._history.iteration or task.description == name:
+                    self._phases.remove_task(task.id)
+            self._phases.add_task(name, total=None, text="")
+            self._current = self._phases.tasks[-1]
+        shown = text or self._current.fields["text"]
+        self._phases.update(self._current.id, completed=done, total=total, text=shown)
 
     def iteration(self, metrics: Mapping[str, float], iteration: int, total: int) -> None:
         """Show the metrics of an iteration."""
-        self._current, self._phases = None, {}
+        self._end_phase()
+        for task in self._phases.tasks:
+            self._phases.remove_task(task.id)
         self._history.record(metrics, iteration, total)
 
     def evaluation(self, summary: Mapping[str, Any]) -> None:
@@ -89,8 +99,8 @@ class LiveDisplay(Listener):
     def render(self) -> RenderableType:
         """Return the panel as it stands; called from the drawing thread."""
         parts: list[RenderableType] = []
-        if self._phases:
-            parts.append(self._phase_rows())
+        if self._phases.tasks:
+            parts.append(self._phases)
         if self._history.iteration:
             parts += [self._progress_row(), self._metric_rows()]
             if self._history.task_types():
@@ -102,22 +112,10 @@ class LiveDisplay(Listener):
         return Panel(Group(*parts), title=Text(self._title), title_align="left", expand=False)
 
     def _end_phase(self) -> None:
-        if self._current is not None:
-            self._phases[self._current].ended = self._history.elapsed()
+        if (task := self._current) is not None:
+            self._phases.update(task.id, completed=task.total or 1, total=task.total or 1)
+            self._phases.stop_task(task.id)
         self._current = None
-
-    def _phase_rows(self) -> Table:
-        table = _grid()
-        for name, phase in self._phases.items():
-            took = (phase.ended or self._history.elapsed()) - phase.began
-            bar = ProgressBar(
-                total=phase.total,
-                completed=phase.done if phase.ended is None else (phase.total or 1),
-                width=_BAR_WIDTH,
-                pulse=phase.total is None and phase.ended is None,
-            )
-            table.add_row(Text(name), bar, duration(took), Text(phase.text, style="dim"))
-        return table
 
     def _progress_row(self) -> Table:
         history, left = self._history, self._history.time_left()
@@ -152,20 +150,9 @@ class LiveDisplay(Listener):
         return table
 
 
-class _Phase:
-    """How a phase stands."""
-
-    def __init__(self, began: float) -> None:
-        self.began = began
-        self.ended: float | None = None
-        self.done = 0
-        self.total: int | None = None
-        self.text = ""
-
-    def update(self, done: int | None, total: int | None, text: str) -> None:
-        self.done = self.done if done is None else done
-        self.total = self.total if total is None else total
-        self.text = text or self.text
+class _Elapsed(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f" {duration(task.elapsed or 0.0)} ")
 
 
 def _grid() -> Table:

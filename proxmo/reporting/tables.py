@@ -23,7 +23,7 @@ _CAUSES = 5
 
 def table(
     headings: Sequence[str],
-    rows: Iterable[Sequence[str]],
+    rows: Iterable[Iterable[str]],
     *,
     words: int = 1,
     total: Sequence[str] | None = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from proxmo.agents.base import Agent, RetryingAgent
@@ -85,7 +85,7 @@ class Collector:
                 weights and tasks give equal episodes.
             max_live: most episodes in flight at once; None plays all together.
             own_seeds: every decision has a seed of its own: of task, member, trial and step.
-            done: (task position, member) of what is not to be played.
+            done: (task position, member) of episodes that are not played.
             on_end: called with each episode as soon as it has ended.
             progress: called with (episodes ended, episodes in all) whenever some have ended.
         """
@@ -143,7 +143,7 @@ class Collector:
             yield final
 
     def _each(self, function: Callable[..., T], *arguments: Sequence[Any]) -> list[T]:
-        """Like `map`; where worlds may hang, all of them are waited for at the same time."""
+        """Works like `map`; where environments may hang, it waits for all at the same time."""
         if self.runner.timeout_s is None:
             return [function(*one) for one in zip(*arguments, strict=True)]
         with ThreadPoolExecutor(MOST_CONCURRENT, thread_name_prefix="episode") as threads:
@@ -191,14 +191,12 @@ class Collector:
     def _settle(
         self, ended: list[tuple[_Place, Episode]], seed: tuple[int, ...]
     ) -> tuple[list[Episode], list[_Place]]:
-        """Parts the episodes that stand from what is played again, and how."""
+        """Separates the episodes that stand from the places that are played again."""
         again = []
         over = []
         for place, episode in ended:
             if episode.outcome is Outcome.ERROR and place.attempt <= self.retries:
-                again.append(
-                    _Place(place.group, place.member, place.task_id, place.trial, place.attempt + 1)
-                )
+                again.append(replace(place, attempt=place.attempt + 1))
             else:
                 over.append(episode)
         self.replayed += len(again)

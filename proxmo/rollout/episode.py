@@ -1,4 +1,4 @@
-"""One episode: started, advanced by decisions, ended; whatever its world does stays inside it."""
+"""One episode: started, advanced by decisions, ended; failures of its environment stay inside."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from proxmo.agents.base import Decision, Situation
-from proxmo.agents.prompts import Turn, View
+from proxmo.agents.base import Decision, Situation, Turn, View
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome, Step
 from proxmo_envs import ContractError
@@ -50,7 +49,7 @@ class LiveEpisode:
     steps: list[Step] = field(default_factory=list)
 
     def situation(self, seed: Sequence[int] | None) -> Situation:
-        """What the agent decides on; with `seed`, the draws are those of this moment alone."""
+        """Returns the view and info; with `seed`, the draws are those of this moment alone."""
         own = None
         if seed is not None:
             place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.steps))
@@ -186,12 +185,12 @@ class EpisodeRunner:
         if episode.env is not None:
             try:
                 episode.env.close()
-            except Exception as second:  # cleanup of what is already broken
+            except Exception as second:  # cleanup of a broken environment
                 logger.warning("closing its environment failed too: %r", second)
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
 
 
 def _checked(observation: Any, info: Any, reward: Any = 0.0) -> None:
-    """Raises what would otherwise end the run, when a prompt or an advantage is made of it."""
+    """Raises early on values that would end the run in a prompt or an advantage."""
     if found := breaches(observation, info) + reward_breaches(reward):
         raise ContractError(found)

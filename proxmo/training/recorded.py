@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proxmo.agents.base import Decision
-from proxmo.agents.views import View
+from proxmo.agents.base import Decision, View
 from proxmo.config import EnvConfig
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError

@@ -17,7 +17,7 @@ import numpy as np
 
 import proxmo_envs
 from proxmo.agents.base import Agent
-from proxmo.agents.noisy import NoisyExpertAgent
+from proxmo.agents.scripted import NoisyExpertAgent
 from proxmo.config import EnvConfig
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation.credit_quality.truth import Laboratory, Truth

@@ -1,7 +1,7 @@
 import pytest
 
+from proxmo.agents.base import View
 from proxmo.agents.layouts import LAYOUTS, clean_observation, shown_actions
-from proxmo.agents.views import View
 
 TASK = "put a clean mug in cabinet."
 FIRST = (
@@ -31,32 +31,24 @@ def test_the_task_goes_from_pages_whose_parts_are_marked(page, cleaned):
 
 
 def test_a_line_that_is_the_task_goes_and_its_neighbours_stay_apart():
-    assert clean_observation(f"A room.\n{TASK}\nA bed.", TASK).split("\n")[0] == "A room."
-    assert clean_observation(f"A room.\n{TASK}\nA bed.", TASK).split("\n")[-1] == "A bed."
+    lines = clean_observation(f"A room.\n{TASK}\nA bed.", TASK).split("\n")
+    assert (lines[0], lines[-1]) == ("A room.", "A bed.")
 
 
 @pytest.mark.parametrize(
-    "observation",
+    ("observation", "task"),
     [
-        "You arrive at cabinet 1. The cabinet 1 is closed.",
-        "They asked you to put a clean mug in cabinet. You agree.",
-        "2 - 1 -= 1",
-        "",
+        ("You arrive at cabinet 1. The cabinet 1 is closed.", TASK),
+        ("They asked you to put a clean mug in cabinet. You agree.", TASK),
+        ("2 - 1 -= 1", TASK),
+        ("", TASK),
+        ("Seen: put it in desklamp 1", "put it in desk"),
+        ("Note: this.", ""),
+        ("Note: this.", "  "),
     ],
 )
-def test_what_does_not_announce_the_task_stays_as_it_is(observation):
-    assert clean_observation(observation, TASK) == observation
-
-
-def test_a_task_that_is_the_beginning_of_a_longer_word_does_not_match():
-    assert clean_observation("Seen: put it in desklamp 1", "put it in desk") == (
-        "Seen: put it in desklamp 1"
-    )
-
-
-def test_an_empty_task_removes_nothing():
-    assert clean_observation("Note: this.", "") == "Note: this."
-    assert clean_observation("Note: this.", "  ") == "Note: this."
+def test_what_does_not_announce_the_task_stays_as_it_is(observation, task):
+    assert clean_observation(observation, task) == observation
 
 
 def test_blank_lines_collapse_in_think_and_all_lines_in_terse():

@@ -60,15 +60,15 @@ def test_a_later_terse_prompt_continues_the_transcript(tokenizer):
     ]
 
 
-def test_a_terse_reply_has_the_same_tokens_in_the_list_and_in_the_history(tokenizer):
-    # What lets a small model copy: no token of an action differs between prompt and reply.
+def test_a_terse_response_has_the_same_tokens_in_the_list_and_in_the_history(tokenizer):
+    # What lets a small model copy: no token of an action differs between prompt and response.
     def encode(text: str) -> list[int]:
         return tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    reply = encode("go to desk 99")
+    response = encode("go to desk 99")
     view = replace(later(1), history=[Turn("place.", "go to desk 99")])
     ids = builder(tokenizer, "terse").build(view).ids
-    places = [i for i in range(len(ids)) if ids[i : i + len(reply)] == reply]
+    places = [i for i in range(len(ids)) if ids[i : i + len(response)] == response]
     assert len(places) == 2
 
 
@@ -98,7 +98,7 @@ def test_a_view_may_hold_only_the_last_turns(tokenizer):
         assert make.build(whole) == make.build(last)
 
 
-def test_a_turn_whose_reply_held_no_action_is_shown_as_such(tokenizer):
+def test_a_turn_whose_response_held_no_action_is_shown_as_such(tokenizer):
     view = replace(later(1), history=[Turn("place 1.", "")])
     assert "[1] You did: (nothing" in message(builder(tokenizer, "think").build(view))
     assert ">\nnow: You are here." in message(builder(tokenizer, "terse").build(view))
@@ -253,12 +253,6 @@ def test_a_base_model_gets_the_message_and_starts_on_a_new_line(make_tokenizer):
     assert prompt.text.startswith("now: ") and prompt.text.endswith(f"task: {TASK}\n")
     assert make_tokenizer(None)(prompt.text)["input_ids"] == prompt.ids
     assert prompt.ids[0] == make_tokenizer(None).convert_tokens_to_ids("<s>")
-
-
-def test_the_template_is_not_run_again_for_each_prompt(tokenizer, monkeypatch):
-    make = builder(tokenizer, "terse")
-    monkeypatch.setattr(tokenizer, "apply_chat_template", None)
-    assert make.build(FIRST).ids
 
 
 def test_an_unknown_style_is_refused_with_a_near_name(tokenizer):

@@ -116,7 +116,7 @@ def test_over_the_budget_the_oldest_steps_are_left_out_and_the_prompt_says_so():
 
 
 @pytest.mark.parametrize(
-    ("reply", "action", "reason"),
+    ("response", "action", "reason"),
     [
         ("Thought: why not\nAction: look", "look", ParseReason.OK),
         ("  Action:   look  ", "look", ParseReason.OK),
@@ -134,14 +134,14 @@ def test_over_the_budget_the_oldest_steps_are_left_out_and_the_prompt_says_so():
         ("<think>Action: look", None, ParseReason.MALFORMED),
     ],
 )
-def test_a_reply_is_one_line_of_action(reply: str, action: str | None, reason: ParseReason):
-    parsed = parse_action(reply, ROOM, style="react")
+def test_a_response_is_one_line_of_action(response: str, action: str | None, reason: ParseReason):
+    parsed = parse_action(response, ROOM, style="react")
     assert (parsed.action, parsed.reason) == (action, reason)
     assert parsed.valid is (reason is ParseReason.OK)
 
 
 @pytest.mark.parametrize(
-    ("reply", "action"),
+    ("response", "action"),
     [
         ("Action: look", None),
         ("Thought: it goes on and", None),
@@ -151,10 +151,10 @@ def test_a_reply_is_one_line_of_action(reply: str, action: str | None, reason: P
         ("Action: look\nObservation: you", "look"),
     ],
 )
-def test_a_reply_cut_by_length_counts_when_its_action_line_had_ended(
-    reply: str, action: str | None
+def test_a_response_cut_by_length_counts_when_its_action_line_had_ended(
+    response: str, action: str | None
 ):
-    parsed = parse_action(reply, ROOM, finish_reason="length", style="react")
+    parsed = parse_action(response, ROOM, finish_reason="length", style="react")
     assert parsed.action == action
     assert parsed.reason is (ParseReason.OK if action else ParseReason.CUT_BY_LENGTH)
 

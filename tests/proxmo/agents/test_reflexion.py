@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from proxmo.agents.baselines import baseline_agent
+from proxmo.agents.base import Agent
+from proxmo.agents.baselines import AgentSettings, baseline_agent
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.reflexion import KEPT_NOTES, ReflexionAgent
-from proxmo.config import EnvConfig, PromptConfig
+from proxmo.config import EnvConfig
 from proxmo.errors import UnknownNameError, UsageError
 from proxmo.policies.base import Response
 from proxmo.rollout.collector import Collector
@@ -17,7 +19,6 @@ from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome
 from tests.fakes import COUNTER, ScriptedPolicy
 
-PROMPT = PromptConfig(max_prompt_tokens=4000)
 REFLECTION = "did not reach the goal"
 
 
@@ -34,14 +35,9 @@ class Chat:
         self.messages += messages
         said = [self.answer(one) for one in messages]
         return [
-            Response(
-                (),
-                (),
-                "" if one[:1] == "!" else one,
-                "stop",
-                0,
-                one[1:] if one[:1] == "!" else None,
-            )
+            Response((), (), "", "stop", 0, one[1:])
+            if one.startswith("!")
+            else Response((), (), one, "stop", 0)
             for one in said
         ]
 
@@ -50,10 +46,13 @@ class Chat:
         return [one for one in self.messages if REFLECTION in one]
 
 
+def agent_of(policy: Any, kind: str, **options: Any) -> Agent:
+    settings = AgentSettings(kind, max_new_tokens=9, prompt_tokens=4000, **options)
+    return baseline_agent(policy, settings, COUNTER)
+
+
 def play(chat: Chat, tasks: Sequence[str], trials: int = 3, **options: object) -> list[Episode]:
-    agent = baseline_agent(
-        "reflexion", chat, PROMPT, world=COUNTER, temperature=0.0, max_new_tokens=9, tries=trials
-    )
+    agent = agent_of(chat, "reflexion", tries=trials)
     pool = EnvPool(EnvConfig(id=COUNTER))
     return Collector(pool, agent).play(tasks, seed=(0,), **options)
 
@@ -129,22 +128,12 @@ def test_an_error_of_the_policy_is_not_reflected_on():
     assert (episode.outcome, episode.trial, len(chat.messages)) == (Outcome.ERROR, 1, 1)
 
 
-def test_a_policy_of_tokens_plays_and_reflects_too():
+def test_a_policy_of_tokens_reflects_too_and_all_its_tokens_are_counted():
     policy = ScriptedPolicy(["Action: stay"] * 5 + ["try up"] + ["Action: up"])
-    agent = baseline_agent(
-        "reflexion", policy, PROMPT, world=COUNTER, temperature=0.3, max_new_tokens=9
-    )
+    agent = agent_of(policy, "reflexion")
     (episode,) = Collector(EnvPool(EnvConfig(id=COUNTER)), agent).play(["train-2"], seed=(0,))
     assert (episode.won, episode.trial, policy.texts) == (True, 2, [])
     assert all(asked["prompts"][0] for asked in policy.asked)
-
-
-def test_tokens_of_all_tries_and_of_the_notes_between_them_are_counted():
-    policy = ScriptedPolicy(["Action: stay"] * 5 + ["try up"] + ["Action: up"])
-    agent = baseline_agent(
-        "reflexion", policy, PROMPT, world=COUNTER, temperature=0.3, max_new_tokens=9
-    )
-    (episode,) = Collector(EnvPool(EnvConfig(id=COUNTER)), agent).play(["train-2"], seed=(0,))
     read = sum(len(prompt) for asked in policy.asked for prompt in asked["prompts"])
     # Five lost steps, the note, the winning step; each response has two tokens.
     assert (episode.prompt_tokens, episode.response_tokens) == (read, 7 * 2)
@@ -152,10 +141,8 @@ def test_tokens_of_all_tries_and_of_the_notes_between_them_are_counted():
 
 
 def test_agents_are_made_by_name():
-    def made(kind: str, **options: object):
-        chat = Chat(lambda _: "")
-        settings = {"world": COUNTER, "temperature": 0.0, "max_new_tokens": 9, **options}
-        return baseline_agent(kind, chat, PROMPT, **settings)
+    def made(kind: str, **options: object) -> Agent:
+        return agent_of(Chat(lambda _: ""), kind, **options)
 
     direct, react = made("direct"), made("react")
     assert isinstance(direct, LanguageAgent) and direct.style == "think"

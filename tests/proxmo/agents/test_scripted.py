@@ -6,9 +6,8 @@ from collections import Counter
 
 import pytest
 
-from proxmo.agents.base import Situation
+from proxmo.agents.base import Situation, View
 from proxmo.agents.scripted import ExpertAgent, RandomAgent
-from proxmo.agents.views import View
 from proxmo.errors import UsageError
 
 

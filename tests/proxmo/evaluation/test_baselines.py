@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from proxmo.agents.baselines import AgentSettings
 from proxmo.agents.language import LanguageAgent
 from proxmo.agents.reflexion import ReflexionAgent
 from proxmo.config import EnvConfig
 from proxmo.errors import UnknownNameError, UsageError
 from proxmo.evaluation import evaluate, make_panel
-from proxmo.evaluation.baselines import AgentSettings, checkpoint_with_agent, model_player
+from proxmo.evaluation.baselines import checkpoint_with_agent, model_player
 from proxmo.training.checkpoint import save_checkpoint
 from proxmo.training.run_directory import RunDirectory
 from tests.fakes import COUNTER, counter_config, save_tiny_model, tiny_model, tiny_tokenizer

@@ -175,11 +175,6 @@ def test_an_unknown_panel_is_named_with_a_near_one():
         open_panel("alfworld-valid-sen")
 
 
-def written(tmp_path: Path) -> Path:
-    write_panel(make_panel(TINY, ["valid_seen"], episodes=3, name="mine"), tmp_path / "mine.toml")
-    return tmp_path / "mine.toml"
-
-
 def test_a_file_holds_the_panel_as_it_was_made(tmp_path: Path):
     panel = make_panel(TINY, ["valid_seen", "train"], episodes=6, name="mine")
     write_panel(panel, tmp_path / "p.toml")
@@ -204,27 +199,34 @@ def test_a_panel_of_generated_games_is_played_where_official_data_is_the_default
     assert open_panel(str(tmp_path / "p.toml")) == panel
 
 
-def test_tasks_with_another_content_are_named(tmp_path: Path):
-    path = written(tmp_path)
-    text = path.read_text()
-    task_id, content = list(make_panel(TINY, ["valid_seen"], episodes=3).tasks.items())[1]
-    path.write_text(text.replace(content, "0" * 64))
-    with pytest.raises(DataError, match=f"1 of its 3 tasks have another content .{task_id}."):
-        open_panel(str(path))
+def other_content(text: str) -> str:
+    return text.replace(list(make_panel(TINY, ["valid_seen"], episodes=3).tasks.values())[1], "0")
 
 
-def test_tasks_that_are_not_there_are_named(tmp_path: Path):
-    path = written(tmp_path)
-    path.write_text(path.read_text().replace("/tiny/000", "/tiny/999", 1))
-    with pytest.raises(DataError, match="1 of its 3 tasks are not in the data .generated/valid_"):
-        open_panel(str(path))
+def other_order(text: str) -> str:
+    head, tasks = text.split("[tasks]\n")
+    return head + "[tasks]\n" + "\n".join(reversed(tasks.splitlines()))
 
 
-def test_a_file_whose_tasks_changed_places_is_refused(tmp_path: Path):
-    path = written(tmp_path)
-    head, tasks = path.read_text().split("[tasks]\n")
-    path.write_text(head + "[tasks]\n" + "\n".join(reversed(tasks.splitlines())))
-    with pytest.raises(DataError, match="it was edited; leave the line `hash` out"):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (other_content, "1 of its 3 tasks have another content .generated/valid_"),
+        (
+            lambda text: text.replace("/tiny/000", "/tiny/999", 1),
+            "1 of .* not in the data .gen",
+        ),
+        (other_order, "it was edited; leave the line `hash` out"),
+    ],
+    ids=["content", "id", "order"],
+)
+def test_a_file_that_does_not_fit_its_data_or_its_hash_is_refused(
+    tmp_path: Path, change: Callable[[str], str], said: str
+):
+    path = tmp_path / "mine.toml"
+    write_panel(make_panel(TINY, ["valid_seen"], episodes=3, name="mine"), path)
+    path.write_text(change(path.read_text()))
+    with pytest.raises(DataError, match=said):
         open_panel(str(path))
 
 

@@ -236,20 +236,24 @@ def test_what_cannot_be_written_is_a_data_error(tmp_path: Path):
         evaluate(chance(), PANEL, out=tmp_path / "file" / "e")
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"seed": 0}'])
-def test_what_is_no_evaluation_is_a_data_error(tmp_path: Path, text: str | None):
-    if text is not None:
-        (tmp_path / "settings.json").write_text('{"panel": {}, "player": {}}')
-        (tmp_path / "results.jsonl").write_text(f"{text}\n")
-    with pytest.raises(DataError, match="is not the directory of an evaluation"):
-        read_evaluation(tmp_path)
+WHO = '{"panel": {}, "player": {}}'
 
 
-@pytest.mark.parametrize("settings", ["{}", "[]", '{"player": {}}'])
-def test_settings_that_name_no_panel_are_a_data_error(tmp_path: Path, settings: str):
-    (tmp_path / "settings.json").write_text(settings)
-    (tmp_path / "results.jsonl").write_text("")
-    with pytest.raises(DataError, match="does not say who played what"):
+@pytest.mark.parametrize(
+    ("settings", "result", "said"),
+    [
+        *((WHO, text, "is not the directory of an evaluation") for text in ["", "{", "[]", "{}"]),
+        (None, "", "is not the directory of an evaluation"),
+        *((text, None, "does not say who played") for text in ["{}", "[]", '{"player": {}}']),
+    ],
+)
+def test_what_is_no_evaluation_is_a_data_error(
+    tmp_path: Path, settings: str | None, result: str | None, said: str
+):
+    if settings is not None:
+        (tmp_path / "settings.json").write_text(settings)
+        (tmp_path / "results.jsonl").write_text("" if result is None else f"{result}\n")
+    with pytest.raises(DataError, match=said):
         read_evaluation(tmp_path)
 
 
@@ -259,7 +263,7 @@ def test_seeds_are_different_and_not_negative(seeds: tuple[int, ...]):
         evaluate(chance(), PANEL, seeds=seeds)
 
 
-def test_replies_of_any_text_are_kept(tmp_path: Path):
+def test_responses_of_any_text_are_kept(tmp_path: Path):
     odd = "half a pair \ud83d, a whole one \U0001f600, \u6f22, \x00 and\nlines"
     agent = ScriptedAgent(lambda situation: Decision("stay", response=odd))
     evaluate(Player(agent, "-", "odd"), PANEL, out=tmp_path / "e")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -68,16 +67,11 @@ def test_the_panel_and_its_result_are_the_same_with_any_number_of_workers(
         )
 
     assert result(workers) == result(128)
-    assert policy == "expert" or 0 < result(128).wins < 5
+    assert result(128).wins == 5 if policy == "expert" else 0 < result(128).wins < 5
 
 
-def test_the_panel_is_the_same_for_every_seed_and_not_just_the_first_tasks():
-    assert panel(8, seed=1) == panel(8, seed=2)
-    assert sorted(panel(8)) != sorted(f"valid_unseen-{i}" for i in range(20))[:8]
-
-
-def test_a_smaller_panel_lies_in_every_larger_one():
-    panels = [set(panel(number)) for number in (1, 5, 12, 20)]
+def test_a_smaller_panel_lies_in_every_larger_one_whatever_the_seeds_of_the_draws():
+    panels = [set(panel(number, seed=number)) for number in (1, 5, 12, 20)]
     assert [len(one) for one in panels] == [1, 5, 12, 20]
     assert all(small < large for small, large in zip(panels, panels[1:], strict=False))
 
@@ -90,11 +84,6 @@ def test_more_episodes_than_tasks_play_every_task_once():
 def test_fewer_than_one_episode_is_a_usage_error(episodes: int):
     with pytest.raises(UsageError, match=f"episodes is {episodes}"):
         panel(episodes)
-
-
-def test_equal_seeds_give_equal_results():
-    first = evaluate_policy("random", env=COUNTER, seeds=[3], kwargs={"free": False})
-    assert evaluate_policy("random", env=COUNTER, seeds=[3], kwargs={"free": False}) == first
 
 
 def test_errors_are_counted_apart_and_are_no_losses():
@@ -119,21 +108,6 @@ def test_a_panel_of_errors_alone_knows_nothing():
     assert result.by_task_type == {}
 
 
-def test_an_evaluation_comes_back_from_json_as_it_was():
-    result = evaluate_policy("expert", env=COUNTER)
-    text = json.dumps(result.to_json(), allow_nan=False)
-    assert Evaluation.from_json(json.loads(text)) == result
-    assert result.by_task_type.keys() == {"even", "odd"}
-
-
-def test_the_hash_of_the_panel_tells_which_tasks_were_played():
-    def hash_of(tasks: int) -> str:
-        agent = Notes().agent
-        return evaluate_agent(agent, counter(tasks), split="train").panel_hash
-
-    assert hash_of(5) == hash_of(5) != hash_of(6)
-
-
 def test_progress_is_told_up_to_the_last_episode():
     told: list[tuple[str, int | None, int | None]] = []
 
@@ -143,12 +117,6 @@ def test_progress_is_told_up_to_the_last_episode():
 
     panel(8, listener=Hears())
     assert told[-1] == ("evaluating", 8, 8)
-
-
-def test_the_expert_wins_where_chance_does_not_always():
-    expert = evaluate_policy("expert", env=COUNTER)
-    chance = evaluate_policy("random", env=COUNTER, kwargs={"free": False, "tasks": 20})
-    assert expert.success_rate == 1.0 > chance.success_rate
 
 
 def test_all_official_games_of_known_rooms_take_the_expert_less_than_five_seconds(

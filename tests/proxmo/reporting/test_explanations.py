@@ -192,17 +192,14 @@ def replace_outcome(episode: dict) -> dict:
     return {**episode, "outcome": "error"}
 
 
-@pytest.mark.parametrize("plain", [True, False])
-def test_the_tables_show_brackets_and_long_texts_as_they_are(run, plain):
+def test_the_tables_show_brackets_and_long_texts_as_they_are(run):
     from rich.console import Console
 
     recorded = read_iteration(run)
     report = recorded.explain(2, 1)
     report = replace(report, observation="[red]x[/red]\n\n" + "far " * 50, notes=("mind [this]",))
     console = Console(width=200, record=True, file=io.StringIO())
-    for table in step_tables(report, neighbours=1, plain=plain):
-        console.print(table)
-    for table in overview_tables(recorded.overview(), plain=plain):
+    for table in (*step_tables(report, neighbours=1), *overview_tables(recorded.overview())):
         console.print(table)
     text = console.export_text()
     assert "[red]x[/red] far far" in text and "mind [this]" in text

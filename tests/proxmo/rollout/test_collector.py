@@ -16,14 +16,16 @@ from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome
 from tests.fakes import COUNTER, CounterEnv, GivenPool, ScriptedAgent
 
+COLLECTOR = ("timeout_s", "retries")
+
 
 def counter_pool(**options: Any) -> EnvPool:
     return EnvPool(EnvConfig(id=COUNTER, kwargs=options))
 
 
 def play(agent: ScriptedAgent, pool: Any, tasks: list[str], **options: Any) -> list[Episode]:
-    options.setdefault("seed", (0,))
-    return Collector(pool, agent).play(tasks, **options)
+    own = {name: options.pop(name) for name in COLLECTOR if name in options}
+    return Collector(pool, agent, **own).play(tasks, **{"seed": (0,), **options})
 
 
 def towards_target(situation: Situation) -> str:
@@ -89,22 +91,23 @@ def test_the_agent_sees_the_task_the_history_and_the_admissible_actions():
 
 
 @pytest.mark.parametrize(
-    ("actions", "outcome", "length"),
-    [("u", Outcome.WON, 1), ("dddddd", Outcome.LOST, 1), ("", Outcome.TRUNCATED, 5)],
+    ("action", "from_step", "outcome", "length"),
+    [
+        ("u", 0, Outcome.WON, 1),
+        ("dddddd", 0, Outcome.LOST, 1),
+        ("", 0, Outcome.TRUNCATED, 5),
+        # A win at the step limit is a win.
+        ("u", 4, Outcome.WON, 5),
+    ],
 )
-def test_an_episode_ends_as_its_environment_says(actions: str, outcome: Outcome, length: int):
-    (episode,) = play(ScriptedAgent(lambda s: actions), counter_pool(), ["train-0"])
+def test_an_episode_ends_as_its_environment_says(
+    action: str, from_step: int, outcome: Outcome, length: int
+):
+    agent = ScriptedAgent(lambda s: action if s.view.step >= from_step else "")
+    (episode,) = play(agent, counter_pool(), ["train-0"])
     assert (episode.outcome, len(episode.steps)) == (outcome, length)
     assert episode.score == float(outcome is Outcome.WON)
     assert (episode.task_type, episode.cause) == ("even", None)
-
-
-def test_a_win_at_the_step_limit_is_won_not_truncated():
-    def late(situation: Situation) -> str:
-        return "u" if situation.view.step == 4 else ""
-
-    (episode,) = play(ScriptedAgent(late), counter_pool(), ["train-0"])
-    assert (episode.outcome, len(episode.steps)) == (Outcome.WON, 5)
 
 
 def test_a_world_that_raises_ends_its_own_episode_and_the_group_goes_on():

@@ -10,11 +10,10 @@ import pytest
 
 from proxmo.agents.base import Decision, Situation
 from proxmo.errors import ApiError
-from proxmo.rollout.collector import Collector
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Outcome
 from tests.fakes import CounterEnv, GivenPool, ScriptedAgent
-from tests.proxmo.rollout.test_collector import counter_pool, towards_target
+from tests.proxmo.rollout.test_collector import counter_pool, play, towards_target
 
 
 class Separate(ScriptedAgent):
@@ -39,11 +38,8 @@ class Hangs(CounterEnv):
 def test_episodes_on_their_own_equal_those_in_step():
     tasks = ["train-3", "train-0", "train-2"]
     by_seed = lambda s: "up" if s.seed[-1] % 2 else ""  # noqa: E731
-    in_step = Collector(counter_pool(), ScriptedAgent(by_seed)).play(
-        tasks, group_size=3, seed=(4,), own_seeds=True
-    )
-    alone = Collector(counter_pool(), Separate(by_seed)).play(tasks, group_size=3, seed=(4,))
-    assert alone == in_step
+    in_step = play(ScriptedAgent(by_seed), counter_pool(), tasks, group_size=3, own_seeds=True)
+    assert play(Separate(by_seed), counter_pool(), tasks, group_size=3) == in_step
 
 
 def test_a_slow_episode_does_not_hold_up_the_others():
@@ -61,9 +57,8 @@ def test_a_slow_episode_does_not_hold_up_the_others():
         if len(ended) == 2:
             release.set()
 
-    played = Collector(counter_pool(), Separate(decide)).play(
-        ["train-3", "train-0", "train-1"], seed=(0,), on_end=note
-    )
+    tasks = ["train-3", "train-0", "train-1"]
+    played = play(Separate(decide), counter_pool(), tasks, on_end=note)
     assert ended[-1] == "train-3"
     assert all(e.outcome is not Outcome.ERROR for e in played)
 
@@ -81,9 +76,7 @@ def test_as_many_episodes_are_in_flight_as_allowed():
             now -= 1
         return "up"
 
-    Collector(counter_pool(), Separate(decide)).play(
-        ["train-3"] * 3, group_size=4, seed=(0,), max_live=2
-    )
+    play(Separate(decide), counter_pool(), ["train-3"] * 3, group_size=4, max_live=2)
     assert most == 2
 
 
@@ -97,9 +90,7 @@ def test_what_makes_every_request_pointless_ends_the_play_at_once():
         return ""
 
     with pytest.raises(ApiError, match="no such model"):
-        Collector(counter_pool(), Separate(decide)).play(
-            ["train-3"] * 2, group_size=50, seed=(0,), max_live=2
-        )
+        play(Separate(decide), counter_pool(), ["train-3"] * 2, group_size=50, max_live=2)
     assert len(asked) < 10
 
 
@@ -108,9 +99,7 @@ def test_a_world_that_hangs_ends_its_own_episode_only(agent: type[ScriptedAgent]
     over = threading.Event()
     pool = GivenPool([Hangs(over), CounterEnv()])
     try:
-        played = Collector(pool, agent(towards_target), timeout_s=0.5).play(
-            ["train-3", "train-3"], seed=(0,)
-        )
+        played = play(agent(towards_target), pool, ["train-3", "train-3"], timeout_s=0.5)
     finally:
         over.set()
     assert sorted(e.outcome.value for e in played) == ["error", "won"]
@@ -129,9 +118,7 @@ def test_an_episode_is_not_charged_for_the_time_that_another_hangs():
     pool = GivenPool([Hangs(over), Slow(), Slow()])
     late = lambda s: "up" if len(s.view.history) == 3 else ""  # noqa: E731
     try:
-        played = Collector(pool, ScriptedAgent(late), timeout_s=0.5).play(
-            ["train-3"] * 3, seed=(0,)
-        )
+        played = play(ScriptedAgent(late), pool, ["train-3"] * 3, timeout_s=0.5)
     finally:
         over.set()
     assert sorted(e.outcome.value for e in played) == ["error", "won", "won"]
@@ -151,9 +138,9 @@ def test_worlds_that_hang_are_waited_for_together():
             meeting.wait(20)
             return super().step(action)
 
-    played = Collector(
-        GivenPool([Meets(), Meets(), Meets()]), ScriptedAgent(towards_target), timeout_s=10
-    ).play(["train-3"], group_size=3, seed=(0,))
+    pool = GivenPool([Meets(), Meets(), Meets()])
+    agent = ScriptedAgent(towards_target)
+    played = play(agent, pool, ["train-3"], group_size=3, timeout_s=10)
     assert [e.outcome for e in played] == [Outcome.WON] * 3
 
 
@@ -162,9 +149,8 @@ def test_a_timeout_of_the_environment_itself_keeps_its_own_words():
         def step(self, action: str) -> Any:
             raise TimeoutError("the shop does not answer")
 
-    [played] = Collector(GivenPool([TimesOut()]), ScriptedAgent(towards_target), timeout_s=30).play(
-        ["train-3"], seed=(0,)
-    )
+    pool = GivenPool([TimesOut()])
+    [played] = play(ScriptedAgent(towards_target), pool, ["train-3"], timeout_s=30)
     assert played.cause == "TimeoutError: the shop does not answer"
 
 
@@ -178,13 +164,13 @@ def test_a_failed_episode_is_played_again_as_often_as_asked(
             raise ConnectionError("the world fell apart")
 
     pool = GivenPool([Broken(), CounterEnv()])
-    played = Collector(pool, agent(towards_target), retries=retries).play(["train-3"], seed=(0,))
+    played = play(agent(towards_target), pool, ["train-3"], retries=retries)
     assert [e.outcome for e in played] == [outcome]
 
 
 def test_a_response_that_failed_ends_the_episode_with_its_cause():
     agent = ScriptedAgent(lambda s: Decision(None, valid=False, error="the server failed"))
-    [played] = Collector(counter_pool(), agent).play(["train-3"], seed=(0,))
+    [played] = play(agent, counter_pool(), ["train-3"])
     assert (played.outcome, played.cause) == (Outcome.ERROR, "the server failed")
 
 

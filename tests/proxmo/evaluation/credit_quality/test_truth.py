@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from proxmo.agents.noisy import NoisyExpertAgent
+from proxmo.agents.scripted import NoisyExpertAgent
 from proxmo.errors import UsageError
 from proxmo.evaluation.credit_quality.truth import Laboratory
 from proxmo_envs import TextSpace
