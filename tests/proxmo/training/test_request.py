@@ -48,8 +48,10 @@ def test_a_request_that_can_be_met_passes(method: str):
 
 def test_a_method_gets_the_discount_and_the_step_weight_where_it_has_one():
     config = CreditConfig(method="proxmo", gamma=0.5, omega=0.25, options={"tau": 0.2})
-    assert credit_options(config) == {"gamma": 0.5, "omega": 0.25, "tau": 0.2}
-    assert credit_options(CreditConfig(method="grpo", omega=0.25)) == {"gamma": 0.95}
+    expected = {"gamma": 0.5, "reward_scale": 1.0, "omega": 0.25, "tau": 0.2}
+    assert credit_options(config) == expected
+    scaled = CreditConfig(method="grpo", omega=0.25, reward_scale=10.0)
+    assert credit_options(scaled) == {"gamma": 0.95, "reward_scale": 10.0}
 
 
 def test_asking_imports_neither_torch_nor_transformers():
