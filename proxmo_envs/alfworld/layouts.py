@@ -29,48 +29,10 @@ POOLS: Final = {"known": 60, "new": 20}
 _NEW_SHARE: Final = 4
 
 # Furniture without which a room has no tasks; | separates alternatives.
-_ESSENTIAL: Final = {
-    "kitchen": ("fridge", "microwave", "sinkbasin", "countertop", "cabinet|drawer"),
-    "livingroom": ("sofa", "sidetable", "drawer|cabinet"),
-    "bedroom": ("bed", "desk|sidetable|dresser", "drawer"),
-    "bathroom": ("sinkbasin", "toilet", "cabinet|drawer"),
-}
-
-# Chance that a piece shares the place of an earlier one (the agent goes to both at once), and the
-# kinds of that one: half of the share of official pieces that are not alone at their place.
-_SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
-    "drawer": (0.14, frozenset({"drawer", "dresser", "desk", "sidetable"})),
-    "cabinet": (0.08, frozenset({"cabinet"})),
-    "shelf": (0.08, frozenset({"shelf", "cabinet", "tvstand"})),
-    "stoveburner": (0.45, frozenset({"stoveburner"})),
-    "coffeemachine": (0.26, frozenset({"countertop"})),
-    "toaster": (0.27, frozenset({"countertop"})),
-    "tvstand": (0.3, frozenset({"shelf"})),
-    "safe": (0.2, frozenset({"drawer"})),
-    "towelholder": (0.03, frozenset({"handtowelholder"})),
-}
-# Pieces share more places in bathrooms of official size.
-_SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
-    **_SHARES_PLACE,
-    "drawer": (0.34, frozenset({"drawer", "dresser"})),
-    "cabinet": (0.22, frozenset({"cabinet"})),
-}
-
-
-# Furniture and things of rooms with few kinds: enough for every task type, and few enough for a
-# model that meets each word for the first time.
-_FEW_FURNITURE: Final = {
-    "kitchen": "fridge microwave sinkbasin countertop cabinet drawer garbagecan",
-    "livingroom": "sofa sidetable coffeetable drawer shelf cabinet",
-    "bedroom": "bed desk sidetable drawer shelf garbagecan",
-    "bathroom": "sinkbasin toilet cabinet countertop drawer garbagecan",
-}
-_FEW_THINGS: Final = {
-    "kitchen": "apple egg potato tomato mug plate",
-    "livingroom": "book creditcard keychain pillow remotecontrol desklamp",
-    "bedroom": "book cd creditcard keychain pen desklamp",
-    "bathroom": "candle cloth soapbar spraybottle toiletpaper",
-}
+_ESSENTIAL: Final = vocabulary.table("essential furniture")
+# Furniture and things of rooms with few kinds.
+_FEW_FURNITURE: Final = vocabulary.table("few furniture")
+_FEW_THINGS: Final = vocabulary.table("few things")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +152,7 @@ class RoomLayout:
         """Return the spots of each kind of thing that has one."""
         rates = frequencies.LIES[self.room]
         if self.few_kinds:
-            rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room].split()}
+            rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room]}
         found = {kind: self._spots(by_furniture) for kind, by_furniture in rates.items()}
         return {kind: spots for kind, spots in found.items() if spots.receptacles}
 
@@ -275,7 +237,7 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
         for kind, numbers in deciles.items():
             scale = settings.scale if max(numbers) > 1 else 1
             counts[kind] = int(draws.pick(numbers) * scale + 0.5)
-    allowed = set(_FEW_FURNITURE[room].split() if settings.few_kinds else deciles)
+    allowed = set(_FEW_FURNITURE[room] if settings.few_kinds else deciles)
     for kinds in _ESSENTIAL[room]:
         choices = [kind for kind in kinds.split("|") if kind in allowed]
         if not any(counts[kind] for kind in choices):
@@ -295,12 +257,12 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
 def _furnish(draws: Draws, room: str, kinds: list[str], settings: Difficulty) -> RoomLayout:
     """Give every piece a place, coordinates and perhaps a door."""
     crowded = settings.official and room == "bathroom"
-    shares = _SHARES_IN_BATHROOMS if crowded else _SHARES_PLACE
+    shares = frequencies.SHARES_IN_BATHROOMS if crowded else frequencies.SHARES_PLACE
     free = _floor(draws, len(kinds) + 6)
     places: list[tuple[str, tuple[int, int]]] = []
     pieces: list[tuple[Receptacle, tuple[float, float, float]]] = []
     for kind in kinds:
-        chance, partners = shares.get(kind, (0.0, frozenset()))
+        chance, partners = shares.get(kind, (0.0, frozenset[str]()))
         beside = [n for n, (r, _) in enumerate(pieces) if r.kind in partners]
         if settings.shares_places and beside and draws.uniform() < chance:
             place = places[draws.pick(beside)]
