@@ -12,10 +12,9 @@ from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.arguments import Kinds, check_names, reset_option
 from proxmo_envs.errors import InvalidOptionError, unknown
 from proxmo_envs.task import TaskSet
-from proxmo_envs.text_env import Moment, TextEnv
+from proxmo_envs.text_env import Kinds, Moment, TextEnv, check_names, reset_option
 
 if TYPE_CHECKING:
     from proxmo_envs.alfworld.expert import SearchingExpert

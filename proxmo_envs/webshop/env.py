@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-from proxmo_envs.arguments import Kinds, check_flag, check_names, reset_option
 from proxmo_envs.errors import InvalidOptionError, ShopFullError, unknown
 from proxmo_envs.task import TaskSet
-from proxmo_envs.text_env import Moment, TextEnv
+from proxmo_envs.text_env import Kinds, Moment, TextEnv, check_flag, check_names, reset_option
 from proxmo_envs.webshop.sources import Play, open_source
 from webshop_server.rules.actions import SEARCH_TEMPLATE
 from webshop_server.rules.text_forms import MODES, with_history
