@@ -54,10 +54,6 @@ def test_importing_adds_next_to_nothing_to_gymnasium(repository: Path) -> None:
     assert float(python(code, repository)) < 0.05
 
 
-def test_the_registered_step_limit_is_that_of_the_original() -> None:
-    assert gymnasium.spec("ALFWorld-v0").max_episode_steps == 50
-
-
 def test_an_id_with_a_slip_gets_the_near_name() -> None:
     with pytest.raises(gymnasium.error.NameNotFound, match="ALFWorld"):
         gymnasium.make("ALFWold-v0")
@@ -108,17 +104,6 @@ def test_another_grammar_makes_other_tasks() -> None:
     assert manifest("put") != manifest("auto") == tasks("valid_seen").manifest_hash
     with pytest.raises(InvalidOptionError, match="did you mean move"):
         manifest("mov")
-
-
-def test_the_arguments_of_make_are_arguments_of_task_set() -> None:
-    proxmo_envs.task_set(
-        "ALFWorld-v0",
-        data="generated",
-        difficulty="tiny",
-        grammar="put",
-        expert_action=True,
-        render_mode="ansi",
-    )
 
 
 @pytest.mark.parametrize(

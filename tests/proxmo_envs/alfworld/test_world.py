@@ -63,46 +63,16 @@ TAKE_KNIFE = "go to countertop 1; take knife 1 from countertop 1"
 @pytest.mark.parametrize(
     ("commands", "answer"),
     [
-        ("look", "You are in the middle of a room. Looking quickly around you, you see nothing."),
-        ("inventory", "You are not carrying anything."),
-        (
-            "go to countertop 1",
-            "You arrive at countertop 1. On the countertop 1, you see a apple 2, a bowl 1, "
-            "a knife 1, and a mug 2.",
-        ),
-        ("go to cabinet 1", "You arrive at cabinet 1. The cabinet 1 is closed."),
-        (
-            "go to cabinet 1; open cabinet 1",
-            "You open the cabinet 1. The cabinet 1 is open. In it, you see a mug 1.",
-        ),
-        ("go to cabinet 1; open cabinet 1; close cabinet 1", "You close the cabinet 1."),
         ("go to fridge 1; open fridge 1", None),
-        ("go to sinkbasin 1", "You arrive at sinkbasin 1. On the sinkbasin 1, you see nothing."),
         ("go to cabinet 1; take mug 1 from cabinet 1", None),
         ("go to countertop 1; examine mug 2", None),
         ("take mug 2 from countertop 1", None),
         # With a mug in the hand.
-        (f"{TAKE_MUG}", "You pick up the mug 2 from the countertop 1."),
         (f"{TAKE_MUG}; inventory", "You are carrying: a mug 2."),
-        (f"{TAKE_MUG}; examine mug 2", "There's nothing special about mug 2."),
         (f"{TAKE_MUG}; take apple 2 from countertop 1", None),
-        (f"{TAKE_MUG}; move mug 2 to countertop 1", "You move the mug 2 to the countertop 1."),
         (f"{TAKE_MUG}; go to cabinet 1; move mug 2 to cabinet 1", None),
-        (
-            f"{TAKE_MUG}; go to microwave 1; heat mug 2 with microwave 1",
-            "You heat the mug 2 using the microwave 1.",
-        ),
-        (
-            f"{TAKE_MUG}; go to fridge 1; cool mug 2 with fridge 1; examine mug 2",
-            "This is a cold mug 2.",
-        ),
         (f"{TAKE_MUG}; go to fridge 1; heat mug 2 with fridge 1", None),
         # Heating undoes cooling, and clean things stay clean.
-        (
-            f"{TAKE_MUG}; go to sinkbasin 1; clean mug 2 with sinkbasin 1; go to fridge 1; "
-            "cool mug 2 with fridge 1; examine mug 2",
-            "This is a cool and clean mug 2.",
-        ),
         (
             f"{TAKE_MUG}; go to sinkbasin 1; clean mug 2 with sinkbasin 1; go to fridge 1; "
             "cool mug 2 with fridge 1; go to microwave 1; heat mug 2 with microwave 1; "
