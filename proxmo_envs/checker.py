@@ -132,7 +132,9 @@ class _Check:
         self._look(observation, info)
         came = info.get("task_id") if isinstance(info, dict) else None
         if task_id is not None and came is not None and came != task_id:
-            self._find(f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}")
+            self._find(
+                f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}"
+            )
         for _ in range(_LONGEST):
             if self._knows_enough():
                 return

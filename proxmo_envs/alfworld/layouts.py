@@ -101,13 +101,9 @@ class Draws:
         return choices[bisect_right(cumulative, self.uniform() * cumulative[-1])]
 
 
-def written(metres: float) -> str:
-    """Write a coordinate as in ids: `_plus_01_dot_25`."""
-    return _written_cm(round(metres * 100))
-
-
 @cache
-def _written_cm(cm: int) -> str:
+def _written(cm: int) -> str:
+    """Write a coordinate as in ids: `_plus_01_dot_25`."""
     sign = "" if cm == 0 else "_plus_" if cm > 0 else "_minus_"
     return f"{sign}{abs(cm) // 100:02d}_dot_{abs(cm) % 100:02d}"
 
@@ -116,7 +112,8 @@ def written_id(kind: str, position: Iterable[float]) -> str:
     """Write the id of a thing at a position in metres."""
     name = kind.removesuffix("basin")
     end = "" if name == kind else f"_bar_{kind}"
-    return f"{name}_bar_{'_bar_'.join(map(written, position))}{end}"
+    coordinates = "_bar_".join(_written(round(metres * 100)) for metres in position)
+    return f"{name}_bar_{coordinates}{end}"
 
 
 @dataclass(frozen=True)
@@ -151,14 +148,18 @@ class RoomLayout:
     def spots(self) -> dict[str, Spots]:
         """Return the spots of each kind of thing that has one."""
         rates = frequencies.LIES[self.room]
-        if self.few_kinds:
-            rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room]}
-        found = {kind: self._spots(by_furniture) for kind, by_furniture in rates.items()}
-        return {kind: spots for kind, spots in found.items() if spots.receptacles}
+        found = {
+            thing: self._spots(
+                thing, (n for n, r in enumerate(self.receptacles) if r.kind in rates[thing])
+            )
+            for thing in (_FEW_THINGS[self.room] if self.few_kinds else rates)
+        }
+        return {thing: spots for thing, spots in found.items() if spots.receptacles}
 
-    def _spots(self, rates: dict[str, int]) -> Spots:
-        at = tuple(i for i, r in enumerate(self.receptacles) if r.kind in rates)
-        return Spots(at, tuple(accumulate(rates[self.receptacles[i].kind] for i in at)))
+    def _spots(self, thing: str, numbers: Iterable[int]) -> Spots:
+        """Return the receptacles of these numbers as spots for a thing."""
+        rates, at = frequencies.LIES[self.room][thing], tuple(numbers)
+        return Spots(at, tuple(accumulate(rates[self.receptacles[n].kind] for n in at)))
 
     @cached_property
     def reachable(self) -> dict[str, tuple[int, ...]]:
@@ -167,24 +168,20 @@ class RoomLayout:
         Targets lie only there: a game must not be lost because its spoon is in the last of 27
         cabinets.
         """
-        return {thing: self._reachable(thing) for thing in self.spots}
-
-    def _reachable(self, thing: str) -> tuple[int, ...]:
         kinds = [r.kind for r in self.receptacles]
-        order = sorted(
-            self.spots[thing].receptacles,
-            key=lambda n: (-frequencies.appeal(self.room, thing, kinds[n]), -n),
-        )
-        steps = accumulate(frequencies.effort(kinds[n]) for n in order)
-        near = [n for n, step in zip(order, steps, strict=True) if step <= self.search_steps]
-        return tuple(near)
+        found = {}
+        for thing, spots in self.spots.items():
+            rank = {n: -frequencies.appeal(self.room, thing, kinds[n]) for n in spots.receptacles}
+            order = sorted(rank, key=lambda n, rank=rank: (rank[n], -n))  # type: ignore[misc]
+            steps = accumulate(frequencies.effort(kinds[n]) for n in order)
+            near = (n for n, step in zip(order, steps, strict=True) if step <= self.search_steps)
+            found[thing] = tuple(near)
+        return found
 
     def hiding_spots(self, thing: str, avoid: str | None) -> Spots:
         """Return the spots for a target: within reach, not in furniture of kind `avoid`."""
-        kinds = [r.kind for r in self.receptacles]
-        rates = frequencies.LIES[self.room][thing]
-        near = tuple(n for n in self.reachable[thing] if kinds[n] != avoid)
-        return Spots(near, tuple(accumulate(rates[kinds[n]] for n in near)))
+        near = self.reachable[thing]
+        return self._spots(thing, (n for n in near if self.receptacles[n].kind != avoid))
 
     @cached_property
     def goals(self) -> dict[TaskType, tuple[tuple[str, tuple[str, ...]], ...]]:

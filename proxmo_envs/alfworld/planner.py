@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import permutations
 
-from proxmo_envs.alfworld import vocabulary
+from proxmo_envs.alfworld import text, vocabulary
 from proxmo_envs.alfworld.games import Game, Grammar
 from proxmo_envs.alfworld.world import Room
 
@@ -101,8 +101,7 @@ def _commands(room: Room, way: _Way) -> list[str]:
         elif verb == "use":
             commands.append(f"use {thing}")
         elif verb == "put":
-            new = room.grammar == "move"
-            commands.append(f"move {thing} to {place}" if new else f"put {thing} in/on {place}")
+            commands.append(f"{room.grammar} {thing}{text.PREPOSITIONS[room.grammar]}{place}")
         else:
             commands.append(f"{verb} {thing} with {place}")
     return commands
