@@ -32,16 +32,23 @@ def test_the_environment_is_made_with_and_without_an_import(repository: Path) ->
     python(f"import proxmo_envs, gymnasium; gymnasium.make('ALFWorld-v0', {kwargs})", repository)
 
 
-def test_importing_and_playing_loads_nothing_heavy(repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("env_id", "action"), [("ALFWorld-v0", "look"), ("WebShop-v0", "search[shirt]")]
+)
+def test_importing_and_playing_loads_nothing_heavy(
+    env_id: str, action: str, repository: Path
+) -> None:
     code = (
         "import sys, proxmo_envs, gymnasium\n"
-        "env = gymnasium.make('ALFWorld-v0', data='generated', expert_action=True)\n"
+        f"env = gymnasium.make('{env_id}', difficulty='small', expert_action=True)\n"
         "env.reset(seed=0)\n"
+        f"env.step('{action}')\n"
         "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     loaded = set(python(code, repository).split())
     assert "proxmo_envs" in loaded
-    assert not loaded & {"torch", "faiss", "transformers", "flask", "scipy", "proxmo", "click"}
+    heavy = {"torch", "transformers", "faiss", "flask", "bs4", "scipy", "numba", "proxmo", "click"}
+    assert not loaded & heavy
 
 
 def test_importing_adds_next_to_nothing_to_gymnasium(repository: Path) -> None:

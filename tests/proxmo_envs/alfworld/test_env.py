@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import gzip
-import json
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -82,32 +80,6 @@ def test_a_won_game_ends_with_reward_one_stays_won_and_still_answers(
         reward = 0.0
 
 
-@pytest.mark.parametrize(
-    ("policy", "task"),
-    [
-        ("chores", "train/look_at_obj_in_light-CD-None-DeskLamp-316/trial_T20190909_114559_561870"),
-        (
-            "tour",
-            "valid_unseen/look_at_obj_in_light-Mug-None-DeskLamp-308/trial_T20190908_201421_021646",
-        ),
-    ],
-)
-def test_what_the_original_said_after_the_end_is_said_too(
-    policy: str, task: str, shared: Path
-) -> None:
-    with gzip.open(shared / f"alfworld/transcripts/{policy}.jsonl.gz", "rt") as lines:
-        steps = next(row["steps"] for row in map(json.loads, lines) if row["game"] == task)
-    env = ALFWorldEnv(data=shared / "alfworld/games")
-    env.reset(options={"task_id": task})
-    ends = []
-    for step in steps:
-        observation, _, terminated, _, info = env.step(step["command"])
-        ends.append(terminated)
-        assert (observation, terminated) == (step["observation"], step["done"])
-        assert (info["score"], info["admissible_actions"]) == (step["score"], step["admissible"])
-    assert ends[-2:] == [True, True]
-
-
 def test_what_is_not_admissible_costs_a_step_and_is_told() -> None:
     env = make()
     before = env.reset(seed=1)[1]["admissible_actions"]
@@ -175,30 +147,6 @@ def test_wrong_game_files_leave_the_episode_as_it_was(options: dict[str, Any]) -
     with pytest.raises(ProxmoEnvError):
         env.reset(options=options)
     assert env.step("look")[4]["task_id"] == task
-
-
-def test_a_huge_action_does_nothing() -> None:
-    env = make()
-    env.reset(seed=1)
-    for action in ("x" * 1_000_000, "go to " + "y" * 1_000_000, "put " * 300_000, "\0\ud800"):
-        assert env.step(action)[0] == "Nothing happens."
-
-
-def test_a_snapshot_can_be_restored_any_number_of_times() -> None:
-    env = ALFWorldEnv(**TINY, expert_action=True)
-    _, info = env.reset(seed=7)
-    for _ in range(2):
-        info = env.step(info["expert_action"])[4]
-    snapshot = env.snapshot()
-    endings = []
-    for _ in range(2):
-        _, info = env.restore(snapshot)
-        path = []
-        while not info["won"]:
-            observation, *_, info = env.step(info["expert_action"])
-            path.append(observation)
-        endings.append(path)
-    assert endings[0] == endings[1] and endings[0]
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
-import subprocess
-import sys
 import tracemalloc
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -365,23 +362,6 @@ def test_a_forked_process_shops_on() -> None:
         assert list(pool.map(trace, ["webshop"] * 2, range(2))) == [
             trace("webshop", k) for k in range(2)
         ]
-
-
-def test_playing_loads_nothing_heavy(repository: Path) -> None:
-    code = (
-        "import sys, gymnasium\n"
-        "env = gymnasium.make('proxmo_envs:WebShop-v0', difficulty='small', expert_action=True)\n"
-        "env.reset(seed=0)\n"
-        "env.step('search[shirt]')\n"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(repository)}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    loaded = set(done.stdout.split())
-    assert "webshop_server" in loaded
-    heavy = {"torch", "transformers", "faiss", "flask", "bs4", "scipy", "numba", "proxmo", "click"}
-    assert not loaded & heavy
 
 
 def test_memory_stays_flat_over_many_episodes() -> None:
