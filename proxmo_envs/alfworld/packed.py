@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from proxmo_envs.alfworld.game_source import GameSource, split_of
@@ -27,8 +28,10 @@ FORMAT = b"proxmo-alfworld-games 2"
 # How files of the first version begin, which were no .zip archives.
 _FIRST_VERSION = b"proxmo-alfworld-games 1\n"
 # What reading a damaged file raises; RuntimeError stands for a method of compression or a password.
-_DAMAGE = (zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError, LookupError, ValueError)
-_DAMAGE += (TypeError, RuntimeError)
+_DAMAGE = (
+    *(zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError),
+    *(LookupError, ValueError, TypeError, RuntimeError),
+)
 _REPAIR = "write it again by `proxmo data alfworld --from DATA --out FILE`"
 # PDDL spells out the coordinates in an id. We shorten them to control characters: JSON escapes
 # those in a text, so none occurs in a line otherwise.
@@ -60,18 +63,29 @@ class Block:
             task=task,
             goal=HouseholdGoal(*goal),
             start_location=start,
-            receptacles=tuple([Receptacle(*row) for row in receptacles]),
-            items=tuple(
-                [
-                    Item(name, kind, location, tuple(lies_in), tuple(holds), self._flags[flags])
-                    for name, kind, location, lies_in, holds, flags in items
-                ]
-            ),
+            receptacles=tuple([Receptacle(*map(_shared, row)) for row in receptacles]),
+            items=tuple([self._item(row) for row in items]),
             can_contain=self._fits[fits],
             grammar=grammar,
             split=self.split,
             walkthrough=tuple(walkthrough),
         )
+
+    def _item(self, row: list[Any]) -> Item:
+        name, kind, location, lies_in, holds, flags = row
+        return Item(
+            name,
+            intern(kind),
+            _shared(location),
+            tuple(map(intern, lies_in)),
+            tuple(map(intern, holds)),
+            self._flags[flags],
+        )
+
+
+def _shared(value: Any) -> Any:
+    """Return one object for equal texts: a game repeats kinds and places."""
+    return intern(value) if isinstance(value, str) else value
 
 
 def encode(split: str, games: Iterable[tuple[Game, str]]) -> bytes:
@@ -105,10 +119,7 @@ def _record(
         astuple(game.goal),
         game.start_location,
         [astuple(receptacle) for receptacle in game.receptacles],
-        [
-            [*astuple(item)[:-1], flags.setdefault(item.flags, len(flags))]  # type: ignore[misc]
-            for item in game.items
-        ],
+        [[*astuple(item)[:-1], flags.setdefault(item.flags, len(flags))] for item in game.items],
         fits.setdefault(game.can_contain, len(fits)),
         game.grammar,
         game.walkthrough,
