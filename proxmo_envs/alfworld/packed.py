@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from pathlib import Path
-from sys import intern
 from typing import Any
 
 from proxmo_envs.alfworld.game_source import GameSource, split_of
@@ -58,34 +57,41 @@ class Block:
         for long, short in _SPELLINGS:
             line = line.replace(short, long)
         task, goal, start, receptacles, items, fits, grammar, walkthrough = json.loads(line)
+        # One object for equal texts: a game repeats kinds and places.
+        texts: dict[Any, Any] = {}
+
+        def one(text: Any) -> Any:
+            return texts.setdefault(text, text)
+
         return Game(
             task_id=task_id,
             task=task,
             goal=HouseholdGoal(*goal),
-            start_location=start,
-            receptacles=tuple([Receptacle(*map(_shared, row)) for row in receptacles]),
-            items=tuple([self._item(row) for row in items]),
+            start_location=one(start),
+            receptacles=tuple(
+                [
+                    Receptacle(one(r), one(kind), one(at), *doors)
+                    for r, kind, at, *doors in receptacles
+                ]
+            ),
+            items=tuple(
+                [
+                    Item(
+                        name,
+                        one(kind),
+                        one(at),
+                        tuple(map(one, lies_in)),
+                        tuple(holds),
+                        self._flags[k],
+                    )
+                    for name, kind, at, lies_in, holds, k in items
+                ]
+            ),
             can_contain=self._fits[fits],
             grammar=grammar,
             split=self.split,
             walkthrough=tuple(walkthrough),
         )
-
-    def _item(self, row: list[Any]) -> Item:
-        name, kind, location, lies_in, holds, flags = row
-        return Item(
-            name,
-            intern(kind),
-            _shared(location),
-            tuple(map(intern, lies_in)),
-            tuple(map(intern, holds)),
-            self._flags[flags],
-        )
-
-
-def _shared(value: Any) -> Any:
-    """Return one object for equal texts: a game repeats kinds and places."""
-    return intern(value) if isinstance(value, str) else value
 
 
 def encode(split: str, games: Iterable[tuple[Game, str]]) -> bytes:

@@ -180,8 +180,13 @@ class WebShopEnv(TextEnv[_Moment]):
         play = self._begin(self._choose(options))
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
-        memory = {"pages": deque[str](maxlen=pages), "actions": deque[str](maxlen=taken)}
-        moment = _Moment(play=play, page=page, observation=page, **memory)
+        moment = _Moment(
+            play=play,
+            page=page,
+            pages=deque(maxlen=pages),
+            actions=deque(maxlen=taken),
+            observation=page,
+        )
         if self._with_expert:
             from proxmo_envs.webshop.expert import ShopExpert
 
