@@ -57,34 +57,25 @@ class Block:
         for long, short in _SPELLINGS:
             line = line.replace(short, long)
         task, goal, start, receptacles, items, fits, grammar, walkthrough = json.loads(line)
-        # One object for equal texts: a game repeats kinds and places.
+        flags = self._flags
+        # One object for equal texts: a game repeats its places.
         texts: dict[Any, Any] = {}
-
-        def one(text: Any) -> Any:
-            return texts.setdefault(text, text)
-
+        one = texts.setdefault
         return Game(
             task_id=task_id,
             task=task,
             goal=HouseholdGoal(*goal),
-            start_location=one(start),
+            start_location=one(start, start),
             receptacles=tuple(
                 [
-                    Receptacle(one(r), one(kind), one(at), *doors)
-                    for r, kind, at, *doors in receptacles
+                    Receptacle(one(name, name), kind, one(at, at), *doors)
+                    for name, kind, at, *doors in receptacles
                 ]
             ),
             items=tuple(
                 [
-                    Item(
-                        name,
-                        one(kind),
-                        one(at),
-                        tuple(map(one, lies_in)),
-                        tuple(holds),
-                        self._flags[k],
-                    )
-                    for name, kind, at, lies_in, holds, k in items
+                    Item(name, kind, one(at, at), tuple(map(one, on, on)), tuple(holds), flags[k])
+                    for name, kind, at, on, holds, k in items
                 ]
             ),
             can_contain=self._fits[fits],
