@@ -6,11 +6,8 @@ from typing import Any
 
 import gymnasium
 
-from proxmo_envs.contract import success_in
+from proxmo_envs.contract import COMPLETE, success_in
 from proxmo_envs.task import seed_of, seed_task
-
-# An info that holds all of this needs no completion.
-_KEYS = frozenset({"task", "task_id", "task_type", "admissible_actions", "won", "score"})
 
 
 class TextEnvAdapter(gymnasium.Wrapper[str, str, str, str]):
@@ -63,7 +60,7 @@ class TextEnvAdapter(gymnasium.Wrapper[str, str, str, str]):
 
     def _complete(self, info: Any, terminated: bool) -> dict[str, Any]:
         if not isinstance(info, dict) or (
-            info.keys() >= _KEYS
+            info.keys() >= COMPLETE
             and info["won"].__class__ is bool
             and info["admissible_actions"] is not None
         ):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from proxmo_envs.contract import (
+    INFO,
     SUCCESS_KEYS,
     Ability,
     abilities_of,
@@ -23,13 +24,6 @@ from proxmo_envs.task import TaskSet
 
 # An episode of the check that is longer than this has no end.
 _LONGEST = 1_000
-_DEFAULTS = {
-    "task": "no info['task']: the first observation serves as the task",
-    "task_type": "no info['task_type']: all tasks are of one type, unknown",
-    "admissible_actions": "no info['admissible_actions']: prompts list none, every well-formed "
-    "action is valid, and the random policy cannot play",
-    "score": "no info['score']: it is 1 for success, else 0",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,52 +86,42 @@ class _Check:
         for number, task_id in enumerate(self._task_ids(episodes)):
             if self._knows_enough():
                 return
-            failure = self._guarded(partial(self._episode, number, task_id))
-            if failure is not None:
-                self.failures[failure] = None
+            try:
+                self._episode(number, task_id)
+            except Exception as error:
+                found = f"{type(error).__name__} in an episode of random actions: {error}"
+                self.failures[found] = None
         if not self.quick:
             self.found |= self.failures
-            self._guarded(self._compare_resets)
+            # A reset that raises has been found already.
+            with suppress(Exception):
+                self._compare_resets()
 
     def _knows_enough(self) -> bool:
         return self.quick and bool(self.seen & {*SUCCESS_KEYS})
 
     def _task_ids(self, number: int) -> Sequence[str | None]:
-        lister = getattr(self.env.unwrapped, "task_set", None)
-        if lister is None:
+        bare = self.env.unwrapped
+        if not hasattr(bare, "task_set"):
             return [None] * number
-        spec = self.env.spec
-        kwargs = dict(spec.kwargs) if spec is not None else {}
-        split = getattr(self.env.unwrapped, "split", kwargs.get("split", "train"))
-        given = {"split": split, "data": kwargs.pop("data", None), **kwargs}
-        given.pop("render_mode", None)
+        kwargs = {} if self.env.spec is None else dict(self.env.spec.kwargs)
+        kwargs.pop("render_mode", None)
+        split = getattr(bare, "split", kwargs.get("split", "train"))
+        given = {**kwargs, "split": split, "data": kwargs.get("data")}
         try:
-            tasks = lister(**{k: v for k, v in given.items() if accepts(lister, k)})
-            ids = tasks.ids
-            known = isinstance(tasks, TaskSet) and all(isinstance(one, str) for one in ids)
-            if not (known and ids):
+            tasks = bare.task_set(**{k: v for k, v in given.items() if accepts(bare.task_set, k)})
+            known = isinstance(tasks, TaskSet) and all(isinstance(one, str) for one in tasks.ids)
+            if not (known and tasks.ids):
                 raise TypeError(f"task_set returned {tasks!r:.100}")
         except Exception as error:
-            breach = (
-                f"the class method task_set(split={split!r}) gives no TaskSet of texts: {error}"
-            )
-            self.failures[breach] = None
+            breach = f"the class method task_set(split={split!r}) gives no TaskSet of texts: "
+            self.failures[f"{breach}{error}"] = None
             return [None] * number
-        return [ids[int(i)] for i in self.rng.integers(len(ids), size=number)]
-
-    def _guarded(self, play: Callable[[], None]) -> str | None:
-        """Call `play`; return what it raised as a finding."""
-        try:
-            play()
-        except Exception as error:
-            return f"{type(error).__name__} in an episode of random actions: {error}"
-        return None
+        return [tasks.ids[int(i)] for i in self.rng.integers(len(tasks.ids), size=number)]
 
     def _reset(self, number: int, task_id: str | None) -> tuple[Any, Any]:
         options = None if task_id is None else {"task_id": task_id}
-        return self._two(self.env.reset(seed=number, options=options))
-
-    def _two(self, result: Any) -> tuple[Any, Any]:
+        result = self.env.reset(seed=number, options=options)
         if not isinstance(result, tuple) or len(result) != 2:
             self._find(expected("what reset returns", result, "(observation, info)"))
             return "", {}
@@ -146,12 +130,11 @@ class _Check:
     def _episode(self, number: int, task_id: str | None) -> None:
         observation, info = self._reset(number, task_id)
         self._look(observation, info)
-        if isinstance(info, dict) and task_id is not None:
-            came = info.get("task_id", task_id)
-            if came != task_id:
-                self._find(
-                    f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}"
-                )
+        came = info.get("task_id") if isinstance(info, dict) else None
+        if task_id is not None and came is not None and came != task_id:
+            self._find(
+                f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}"
+            )
         for _ in range(_LONGEST):
             if self._knows_enough():
                 return
@@ -179,7 +162,7 @@ class _Check:
         if isinstance(info, dict):
             told = {key for key, value in info.items() if value is not None}
             self.seen |= told
-            self.missing |= {"task", "task_type", "admissible_actions", "score"} - told
+            self.missing |= INFO.keys() - told
 
     def _action(self, info: Any) -> str:
         actions = info.get("admissible_actions") if isinstance(info, dict) else None
@@ -218,7 +201,11 @@ class _Check:
                 else f"a return of at least {threshold:g}, the reward threshold of the registration"
             )
         abilities = tuple(abilities_of(type(self.env.unwrapped)))
-        defaults = [text for key, text in _DEFAULTS.items() if key in self.missing]
+        defaults = [
+            f"no info[{key!r}]: {rule.default}"
+            for key, rule in INFO.items()
+            if rule.default and key in self.missing
+        ]
         if not abilities[0].present:
             defaults.insert(0, "tasks are seeds: seed-0000, seed-0001, ...")
         return EnvReport(self.name, success, key, tuple(defaults), abilities)

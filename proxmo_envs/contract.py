@@ -6,7 +6,7 @@ docs/environments.md states it in words; `proxmo_envs.check_text_env` checks an 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any, Protocol, runtime_checkable
@@ -18,8 +18,53 @@ from proxmo_envs.task import TaskSet
 
 # Keys of an info that may tell success, in the order they are looked for.
 SUCCESS_KEYS = ("won", "is_success", "success")
-_TEXT_KEYS = ("task", "task_id", "task_type", "expert_action", "hint")
 _TEXT = {str}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the value of a key of an info must be, and what stands in for a missing one."""
+
+    wanted: str
+    holds: Callable[[Any], bool]
+    default: str = ""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _are_texts(value: Any) -> bool:
+    if not value:
+        return True
+    listed = isinstance(value, Collection) and not isinstance(value, str)
+    return listed and all(isinstance(one, str) for one in value)
+
+
+# The keys of an info besides those of success, all optional.
+INFO: Mapping[str, Rule] = {
+    "task": Rule("a text", _is_text, "the first observation serves as the task"),
+    "task_id": Rule("a text", _is_text),
+    "task_type": Rule("a text", _is_text, "all tasks are of one type, unknown"),
+    "expert_action": Rule("a text", _is_text),
+    "hint": Rule("a text", _is_text),
+    "admissible_actions": Rule(
+        "a list of texts",
+        _are_texts,
+        "prompts list none, every well-formed action is valid, and the random policy cannot play",
+    ),
+    "score": Rule("a finite number", _is_finite, "it is 1 for success, else 0"),
+}
+_TEXT_KEYS = tuple(key for key, rule in INFO.items() if rule.holds is _is_text)
+# An info that holds all of this needs no completion.
+COMPLETE = frozenset({"task", "task_id", "task_type", "admissible_actions", "won", "score"})
 
 
 @runtime_checkable
@@ -131,15 +176,9 @@ def breaches(observation: Any, info: Any) -> list[str]:
         found.append(expected("the observation", observation, "a text"))
     if not isinstance(info, dict):
         return [*found, expected("info", info, "a dictionary")]
-    for key in _TEXT_KEYS:
-        if key in info and not isinstance(info[key], str):
-            found.append(expected(f"info[{key!r}]", info[key], "a text"))
-    actions = info.get("admissible_actions") or ()
-    listed = isinstance(actions, Collection) and not isinstance(actions, str)
-    if not listed or not all(isinstance(action, str) for action in actions):
-        found.append(expected("info['admissible_actions']", actions, "a list of texts"))
-    if "score" in info and not _is_finite(info["score"]):
-        found.append(expected("info['score']", info["score"], "a finite number"))
+    for key, rule in INFO.items():
+        if key in info and not rule.holds(info[key]):
+            found.append(expected(f"info[{key!r}]", info[key], rule.wanted))
     try:
         success_in(info)
     except ContractError as error:
@@ -165,13 +204,6 @@ def _is_usual(observation: Any, info: Any) -> bool:
 def reward_breaches(reward: Any) -> list[str]:
     """Return what is wrong with a reward: one nan would make every advantage of its group one."""
     return [] if _is_finite(reward) else [expected("the reward", reward, "a finite number")]
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
 
 
 def expected(what: str, value: Any, wanted: str) -> str:

@@ -62,29 +62,30 @@ def quote(name: object) -> str:
 def unknown(kind: str, name: object, known: Iterable[str]) -> str:
     """Return the text for a name that is not known, with near names where there are some."""
     names = sorted(known)
-    near = difflib.get_close_matches(str(name)[:_LONGEST], names, n=3, cutoff=0.5)
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     listed = f"known: {', '.join(names[:_LISTED])}{more}."
-    hint = f"did you mean {' or '.join(near)}?" if near else listed
-    return f"unknown {kind} {quote(name)}; {hint}"
+    return f"unknown {kind} {quote(name)}; {_near(name, names, n=3, cutoff=0.5) or listed}"
+
+
+def _near(name: object, names: list[str], *, n: int, cutoff: float) -> str:
+    near = difflib.get_close_matches(str(name)[:_LONGEST], names, n=n, cutoff=cutoff)
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def unknown_env(env_id: str) -> str:
     """Return the text for an environment id nobody registered, with near names of text worlds."""
     import gymnasium
 
-    def module(entry_point: object) -> str:
-        named = isinstance(entry_point, str)
-        return str(entry_point if named else getattr(entry_point, "__module__", ""))
-
     # Gymnasium's own hint proposes its robots.
     worlds = sorted(
         name
         for name, spec in gymnasium.registry.items()
-        if not module(spec.entry_point).startswith("gymnasium.")
+        # An entry point is a text, a class or a function.
+        if not str(getattr(spec.entry_point, "__module__", spec.entry_point)).startswith(
+            "gymnasium."
+        )
     )
-    near = difflib.get_close_matches(env_id[:_LONGEST], worlds, n=2, cutoff=0.7)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(worlds)}"
+    hint = _near(env_id, worlds, n=2, cutoff=0.7) or f"known: {', '.join(worlds)}"
     return (
         f"unknown environment {quote(env_id)}; {hint} "
         "(MODULE:ID imports the module that registers one of your own)"

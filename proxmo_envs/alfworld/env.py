@@ -5,20 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from proxmo_envs.alfworld import text
 from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.sources import GENERATED, GeneratedGames, load_game_file, open_source
 from proxmo_envs.alfworld.world import World
-from proxmo_envs.arguments import Kinds, check_names, reset_option
 from proxmo_envs.errors import InvalidOptionError, unknown
 from proxmo_envs.task import TaskSet
-from proxmo_envs.text_env import Moment, TextEnv
-
-if TYPE_CHECKING:
-    from proxmo_envs.alfworld.expert import SearchingExpert
+from proxmo_envs.text_env import Kinds, Moment, TextEnv, check_names, reset_option
 
 GrammarChoice = Literal["auto", "move", "put"]
 _OPTIONS: Kinds = {"task_id": (str, "a string"), "game_file": ((str, os.PathLike), "a path")}
@@ -141,7 +137,9 @@ class ALFWorldEnv(TextEnv[_Moment]):
         moment = _Moment(world=world, observation=world.welcome())
         _judge(moment)
         if self._with_expert:
-            moment.expert = _make_expert()
+            from proxmo_envs.alfworld.expert import SearchingExpert
+
+            moment.expert = SearchingExpert()
             moment.expert.reset(moment.observation)
         return moment
 
@@ -215,9 +213,3 @@ def _check_grammar(grammar: str) -> None:
 def _check_split(split: object) -> None:
     if not isinstance(split, str):
         raise InvalidOptionError(f"split is a string such as 'train', got {type(split).__name__}")
-
-
-def _make_expert() -> SearchingExpert:
-    from proxmo_envs.alfworld.expert import SearchingExpert
-
-    return SearchingExpert()

@@ -114,12 +114,12 @@ class SearchingExpert:
         """Return the next command for the newest observation and its admissible commands."""
         self._read(observation)
         self._survey(admissible)
-        if self.goal.task_type == "look_at_obj_in_light":
-            return self._examine_in_light()
         if self._held is None:
             return self._fetch()
         if kind_of(self._held) != self.goal.item_kind:
             return self._put_down()
+        if self.goal.task_type == "look_at_obj_in_light":
+            return self._use_lamp()
         if self._verb is not None and (self._verb, self._held) not in self._treated:
             return self._treat()
         return self._deliver()
@@ -255,17 +255,13 @@ class SearchingExpert:
 
     def _placing(self, place: str) -> str | None:
         """Return the command that puts the held thing there, in the grammar of the game."""
-        for command in (f"move {self._held} to {place}", f"put {self._held} in/on {place}"):
-            if command in self._admissible:
-                return command
-        return None
+        forms = (f"{verb} {self._held}{to}{place}" for verb, to in text.PREPOSITIONS.items())
+        return next((command for command in forms if command in self._admissible), None)
 
     def _put_down(self) -> str:
         """Put the held thing down anywhere."""
-        for place in self._here:
-            command = self._placing(place)
-            if command is not None:
-                return command
+        for command in filter(None, map(self._placing, self._here)):
+            return command
         kind = kind_of(self._held or "")
         order = _search_order(self._room, self.goal.item_kind, tuple(self._furniture))
         takers = [p for p in order if kind in vocabulary.CAN_CONTAIN.get(kind_of(p), ())]
@@ -277,12 +273,8 @@ class SearchingExpert:
                 return f"go to {place}"
         return _GIVE_UP
 
-    def _examine_in_light(self) -> str:
-        """Hold the thing where the lamp is, and turn the lamp on."""
-        if self._held is None:
-            return self._fetch()
-        if kind_of(self._held) != self.goal.item_kind:
-            return self._put_down()
+    def _use_lamp(self) -> str:
+        """Carry the held thing to the lamp, and turn the lamp on."""
         lamp_kind = self.goal.lamp_kind or ""
         for lamp, place in self._lamps.items():
             if kind_of(lamp) == lamp_kind:

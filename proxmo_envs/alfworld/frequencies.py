@@ -6,7 +6,7 @@ a generated game rewards the same common sense as an official one.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, cast
 
 from proxmo_envs.alfworld.games import TaskType
 from proxmo_envs.alfworld.vocabulary import (
@@ -17,25 +17,23 @@ from proxmo_envs.alfworld.vocabulary import (
     words_by_key,
 )
 
+_TABLES: Final = read_tables("frequencies.txt")
 # Official training games by room and task type: the mix of the default difficulty.
 GAME_MIX: Final[dict[tuple[str, TaskType], int]] = {
-    ("bathroom", "pick_and_place_simple"): 264,
-    ("bathroom", "pick_clean_then_place_in_recep"): 149,
-    ("bathroom", "pick_two_obj_and_place"): 233,
-    ("bedroom", "look_at_obj_in_light"): 257,
-    ("bedroom", "pick_and_place_simple"): 237,
-    ("bedroom", "pick_two_obj_and_place"): 240,
-    ("kitchen", "pick_and_place_simple"): 79,
-    ("kitchen", "pick_clean_then_place_in_recep"): 501,
-    ("kitchen", "pick_cool_then_place_in_recep"): 533,
-    ("kitchen", "pick_heat_then_place_in_recep"): 459,
-    ("kitchen", "pick_two_obj_and_place"): 124,
-    ("livingroom", "look_at_obj_in_light"): 51,
-    ("livingroom", "pick_and_place_simple"): 210,
-    ("livingroom", "pick_two_obj_and_place"): 216,
+    (room, cast(TaskType, task_type)): int(games)
+    for room, words in words_by_key(_TABLES["games"]).items()
+    for task_type, games in zip(words[::2], words[1::2], strict=True)
 }
-
-_TABLES: Final = read_tables("frequencies.txt")
+# Per kind of furniture the chance that a piece shares the place of an earlier one (the agent goes
+# to both at once), and the kinds of that one.
+SHARES_PLACE, _MORE = (
+    {
+        kind: (float(words[0]), frozenset(words[1:]))
+        for kind, words in words_by_key(_TABLES[title]).items()
+    }
+    for title in ("shares place", "shares place bathroom")
+)
+SHARES_IN_BATHROOMS: Final = SHARES_PLACE | _MORE
 Counts = dict[str, dict[str, tuple[int, ...]]]
 
 

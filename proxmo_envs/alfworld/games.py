@@ -116,26 +116,34 @@ ITEM_FLAGS = (
 )
 
 
-def read_problem(
-    problem: str,
-    *,
-    task_id: str,
-    task: str,
-    split: str,
-    grammar: Grammar,
-    walkthrough: tuple[str, ...] = (),
-) -> Game:
+@dataclass(frozen=True, slots=True)
+class GameTexts:
+    """The texts of a game file, before its problem is parsed."""
+
+    problem: str
+    task: str
+    grammar: Grammar
+    walkthrough: tuple[str, ...] = ()
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of the content; equal for the official file of a game and its packed form."""
+        content = f"{self.grammar}\n{self.task}\n{self.problem.strip()}"
+        return hashlib.sha256(content.encode()).hexdigest()
+
+
+def read_problem(texts: GameTexts, *, task_id: str, split: str) -> Game:
     """Read the PDDL problem of an official game.
 
     Like the original we lower-case everything, as PDDL is case-insensitive. Raises GameFileError
     for any other text.
     """
     try:
-        f"{task_id}{task}{problem}".encode()
+        f"{task_id}{texts.task}{texts.problem}".encode()
     except UnicodeEncodeError as error:
         # JSON can hold half a character, which we cannot hash, pack or print.
         raise GameFileError(f"{quote(ascii(task_id))}: not text: {error.reason}") from error
-    lines = _COMMENT.sub("", problem.lower())
+    lines = _COMMENT.sub("", texts.problem.lower())
     start, end = lines.find("(:init"), lines.find("(:goal")
     if not 0 <= start < end:
         raise GameFileError(
@@ -147,15 +155,15 @@ def read_problem(
     try:
         return Game(
             task_id=task_id,
-            task=task,
+            task=texts.task,
             goal=_read_goal(lines[end:]),
             start_location=_first(facts, "atlocation")[1],
             receptacles=_read_receptacles(facts),
             items=_read_items(facts),
             can_contain=frozenset((_kind(r), _kind(i)) for r, i in facts["cancontain"]),
-            grammar=grammar,
+            grammar=texts.grammar,
             split=split,
-            walkthrough=walkthrough,
+            walkthrough=texts.walkthrough,
         )
     except KeyError as error:
         raise GameFileError(f"{task_id}: the problem is incomplete: no fact {error}") from error
@@ -227,26 +235,6 @@ def _first(facts: Facts, predicate: str) -> tuple[str, str]:
     return facts[predicate][0]
 
 
-def content_hash(problem: str, task: str, grammar: Grammar) -> str:
-    """Hash the content of a game; equal for its official file and its packed form."""
-    return hashlib.sha256(f"{grammar}\n{task}\n{problem.strip()}".encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class GameTexts:
-    """The texts of a game file, before its problem is parsed."""
-
-    problem: str
-    task: str
-    grammar: Grammar
-    walkthrough: tuple[str, ...]
-
-    @property
-    def content_hash(self) -> str:
-        """The content hash of the game."""
-        return content_hash(self.problem, self.task, self.grammar)
-
-
 def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
     """Read an official game file; return the game and its content hash.
 
@@ -254,17 +242,9 @@ def read_game_file(path: Path, *, task_id: str, split: str) -> tuple[Game, str]:
     """
     texts = read_texts(path)
     try:
-        game = read_problem(
-            texts.problem,
-            task_id=task_id,
-            task=texts.task,
-            split=split,
-            grammar=texts.grammar,
-            walkthrough=texts.walkthrough,
-        )
+        return read_problem(texts, task_id=task_id, split=split), texts.content_hash
     except GameFileError as error:
         raise GameFileError(f"{path}: {error}") from error
-    return game, texts.content_hash
 
 
 def read_texts(path: Path) -> GameTexts:

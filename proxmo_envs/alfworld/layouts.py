@@ -29,48 +29,10 @@ POOLS: Final = {"known": 60, "new": 20}
 _NEW_SHARE: Final = 4
 
 # Furniture without which a room has no tasks; | separates alternatives.
-_ESSENTIAL: Final = {
-    "kitchen": ("fridge", "microwave", "sinkbasin", "countertop", "cabinet|drawer"),
-    "livingroom": ("sofa", "sidetable", "drawer|cabinet"),
-    "bedroom": ("bed", "desk|sidetable|dresser", "drawer"),
-    "bathroom": ("sinkbasin", "toilet", "cabinet|drawer"),
-}
-
-# Chance that a piece shares the place of an earlier one (the agent goes to both at once), and the
-# kinds of that one: half of the share of official pieces that are not alone at their place.
-_SHARES_PLACE: Final[dict[str, tuple[float, frozenset[str]]]] = {
-    "drawer": (0.14, frozenset({"drawer", "dresser", "desk", "sidetable"})),
-    "cabinet": (0.08, frozenset({"cabinet"})),
-    "shelf": (0.08, frozenset({"shelf", "cabinet", "tvstand"})),
-    "stoveburner": (0.45, frozenset({"stoveburner"})),
-    "coffeemachine": (0.26, frozenset({"countertop"})),
-    "toaster": (0.27, frozenset({"countertop"})),
-    "tvstand": (0.3, frozenset({"shelf"})),
-    "safe": (0.2, frozenset({"drawer"})),
-    "towelholder": (0.03, frozenset({"handtowelholder"})),
-}
-# Pieces share more places in bathrooms of official size.
-_SHARES_IN_BATHROOMS: Final[dict[str, tuple[float, frozenset[str]]]] = {
-    **_SHARES_PLACE,
-    "drawer": (0.34, frozenset({"drawer", "dresser"})),
-    "cabinet": (0.22, frozenset({"cabinet"})),
-}
-
-
-# Furniture and things of rooms with few kinds: enough for every task type, and few enough for a
-# model that meets each word for the first time.
-_FEW_FURNITURE: Final = {
-    "kitchen": "fridge microwave sinkbasin countertop cabinet drawer garbagecan",
-    "livingroom": "sofa sidetable coffeetable drawer shelf cabinet",
-    "bedroom": "bed desk sidetable drawer shelf garbagecan",
-    "bathroom": "sinkbasin toilet cabinet countertop drawer garbagecan",
-}
-_FEW_THINGS: Final = {
-    "kitchen": "apple egg potato tomato mug plate",
-    "livingroom": "book creditcard keychain pillow remotecontrol desklamp",
-    "bedroom": "book cd creditcard keychain pen desklamp",
-    "bathroom": "candle cloth soapbar spraybottle toiletpaper",
-}
+_ESSENTIAL: Final = vocabulary.table("essential furniture")
+# Furniture and things of rooms with few kinds.
+_FEW_FURNITURE: Final = vocabulary.table("few furniture")
+_FEW_THINGS: Final = vocabulary.table("few things")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +101,9 @@ class Draws:
         return choices[bisect_right(cumulative, self.uniform() * cumulative[-1])]
 
 
-def written(metres: float) -> str:
-    """Write a coordinate as in ids: `_plus_01_dot_25`."""
-    return _written_cm(round(metres * 100))
-
-
 @cache
-def _written_cm(cm: int) -> str:
+def _written(cm: int) -> str:
+    """Write a coordinate as in ids: `_plus_01_dot_25`."""
     sign = "" if cm == 0 else "_plus_" if cm > 0 else "_minus_"
     return f"{sign}{abs(cm) // 100:02d}_dot_{abs(cm) % 100:02d}"
 
@@ -154,7 +112,8 @@ def written_id(kind: str, position: Iterable[float]) -> str:
     """Write the id of a thing at a position in metres."""
     name = kind.removesuffix("basin")
     end = "" if name == kind else f"_bar_{kind}"
-    return f"{name}_bar_{'_bar_'.join(map(written, position))}{end}"
+    coordinates = "_bar_".join(_written(round(metres * 100)) for metres in position)
+    return f"{name}_bar_{coordinates}{end}"
 
 
 @dataclass(frozen=True)
@@ -189,14 +148,18 @@ class RoomLayout:
     def spots(self) -> dict[str, Spots]:
         """Return the spots of each kind of thing that has one."""
         rates = frequencies.LIES[self.room]
-        if self.few_kinds:
-            rates = {kind: rates[kind] for kind in _FEW_THINGS[self.room].split()}
-        found = {kind: self._spots(by_furniture) for kind, by_furniture in rates.items()}
-        return {kind: spots for kind, spots in found.items() if spots.receptacles}
+        found = {
+            thing: self._spots(
+                thing, (n for n, r in enumerate(self.receptacles) if r.kind in rates[thing])
+            )
+            for thing in (_FEW_THINGS[self.room] if self.few_kinds else rates)
+        }
+        return {thing: spots for thing, spots in found.items() if spots.receptacles}
 
-    def _spots(self, rates: dict[str, int]) -> Spots:
-        at = tuple(i for i, r in enumerate(self.receptacles) if r.kind in rates)
-        return Spots(at, tuple(accumulate(rates[self.receptacles[i].kind] for i in at)))
+    def _spots(self, thing: str, numbers: Iterable[int]) -> Spots:
+        """Return the receptacles of these numbers as spots for a thing."""
+        rates, at = frequencies.LIES[self.room][thing], tuple(numbers)
+        return Spots(at, tuple(accumulate(rates[self.receptacles[n].kind] for n in at)))
 
     @cached_property
     def reachable(self) -> dict[str, tuple[int, ...]]:
@@ -205,24 +168,20 @@ class RoomLayout:
         Targets lie only there: a game must not be lost because its spoon is in the last of 27
         cabinets.
         """
-        return {thing: self._reachable(thing) for thing in self.spots}
-
-    def _reachable(self, thing: str) -> tuple[int, ...]:
         kinds = [r.kind for r in self.receptacles]
-        order = sorted(
-            self.spots[thing].receptacles,
-            key=lambda n: (-frequencies.appeal(self.room, thing, kinds[n]), -n),
-        )
-        steps = accumulate(frequencies.effort(kinds[n]) for n in order)
-        near = [n for n, step in zip(order, steps, strict=True) if step <= self.search_steps]
-        return tuple(near)
+        found = {}
+        for thing, spots in self.spots.items():
+            rank = {n: -frequencies.appeal(self.room, thing, kinds[n]) for n in spots.receptacles}
+            order = sorted(rank, key=lambda n, rank=rank: (rank[n], -n))  # type: ignore[misc]
+            steps = accumulate(frequencies.effort(kinds[n]) for n in order)
+            near = (n for n, step in zip(order, steps, strict=True) if step <= self.search_steps)
+            found[thing] = tuple(near)
+        return found
 
     def hiding_spots(self, thing: str, avoid: str | None) -> Spots:
         """Return the spots for a target: within reach, not in furniture of kind `avoid`."""
-        kinds = [r.kind for r in self.receptacles]
-        rates = frequencies.LIES[self.room][thing]
-        near = tuple(n for n in self.reachable[thing] if kinds[n] != avoid)
-        return Spots(near, tuple(accumulate(rates[kinds[n]] for n in near)))
+        near = self.reachable[thing]
+        return self._spots(thing, (n for n in near if self.receptacles[n].kind != avoid))
 
     @cached_property
     def goals(self) -> dict[TaskType, tuple[tuple[str, tuple[str, ...]], ...]]:
@@ -275,7 +234,7 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
         for kind, numbers in deciles.items():
             scale = settings.scale if max(numbers) > 1 else 1
             counts[kind] = int(draws.pick(numbers) * scale + 0.5)
-    allowed = set(_FEW_FURNITURE[room].split() if settings.few_kinds else deciles)
+    allowed = set(_FEW_FURNITURE[room] if settings.few_kinds else deciles)
     for kinds in _ESSENTIAL[room]:
         choices = [kind for kind in kinds.split("|") if kind in allowed]
         if not any(counts[kind] for kind in choices):
@@ -295,12 +254,12 @@ def _furniture(draws: Draws, room: str, settings: Difficulty) -> list[str]:
 def _furnish(draws: Draws, room: str, kinds: list[str], settings: Difficulty) -> RoomLayout:
     """Give every piece a place, coordinates and perhaps a door."""
     crowded = settings.official and room == "bathroom"
-    shares = _SHARES_IN_BATHROOMS if crowded else _SHARES_PLACE
+    shares = frequencies.SHARES_IN_BATHROOMS if crowded else frequencies.SHARES_PLACE
     free = _floor(draws, len(kinds) + 6)
     places: list[tuple[str, tuple[int, int]]] = []
     pieces: list[tuple[Receptacle, tuple[float, float, float]]] = []
     for kind in kinds:
-        chance, partners = shares.get(kind, (0.0, frozenset()))
+        chance, partners = shares.get(kind, (0.0, frozenset[str]()))
         beside = [n for n, (r, _) in enumerate(pieces) if r.kind in partners]
         if settings.shares_places and beside and draws.uniform() < chance:
             place = places[draws.pick(beside)]

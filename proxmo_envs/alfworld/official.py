@@ -83,9 +83,13 @@ class OfficialDirectory(GameSource):
                 if trial.is_dir():
                     yield f"{split}/{task.name}/{trial.name}"
 
+    def read(self, task_id: str) -> tuple[Game, str]:
+        """Read a game and its content hash."""
+        return read_game_file(self._file(task_id), task_id=task_id, split=split_of(task_id))
+
     def game(self, task_id: str) -> Game:
         """Read a game."""
-        return read_game_file(self._file(task_id), task_id=task_id, split=split_of(task_id))[0]
+        return self.read(task_id)[0]
 
     def content_hash(self, task_id: str) -> str:
         """Read the file of a game and return its content hash."""
@@ -191,7 +195,7 @@ def _pack(source: OfficialDirectory, path: Path) -> dict[str, Listing]:
         games[split] = []
         for task_id in source.ids(split):
             try:
-                games[split].append((source.game(task_id), source.content_hash(task_id)))
+                games[split].append(source.read(task_id))
             except GameFileError as error:
                 logger.warning("left out: %s", error)
                 left_out["unreadable game file"] += 1

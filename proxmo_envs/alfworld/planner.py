@@ -1,13 +1,19 @@
-"""The shortest way to win an ALFWorld game, given the places of all things."""
+"""The shortest way to win an ALFWorld game, given the places of all things.
+
+We enumerate the ways to win: each choice of thing, appliance and target. A way is a list of errands
+(verb, item, furniture); the commands follow from it, with the walks and doors in between.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
 
-from proxmo_envs.alfworld import vocabulary
+from proxmo_envs.alfworld import text, vocabulary
 from proxmo_envs.alfworld.games import Game, Grammar
 from proxmo_envs.alfworld.world import Room
+
+_Way = list[tuple[str, int, int]]
 
 
 def plan(game: Game, grammar: Grammar | None = None) -> list[str]:
@@ -21,7 +27,7 @@ def plan(game: Game, grammar: Grammar | None = None) -> list[str]:
         ValueError: the game cannot be won.
     """
     room = Room(game, grammar)
-    plans = list(_Planner(room).plans())
+    plans = [_commands(room, way) for way in _ways(room)]
     if not plans:
         raise ValueError(
             f"{game.task_id}: no plan reaches {game.task!r}: the thing, the appliance or the "
@@ -30,110 +36,72 @@ def plan(game: Game, grammar: Grammar | None = None) -> list[str]:
     return min(plans, key=len)
 
 
-class _Planner:
-    """Enumerates ways to win: each choice of thing, appliance and target."""
-
-    def __init__(self, room: Room) -> None:
-        self.room = room
-        self.goal = room.game.goal
-        self.sources = [
-            (item, place)
-            for place, items in enumerate(room.contents)
-            for item in items
-            if item in room.goal_items and item in room.having("pickupable")
-        ]
-
-    def plans(self) -> Iterator[list[str]]:
-        """Yield plans; the shortest is among them."""
-        if self.goal.task_type == "look_at_obj_in_light":
-            yield from self._light_plans()
-        elif self.goal.task_type == "pick_two_obj_and_place":
-            yield from self._two_plans()
-        else:
-            yield from self._one_plans()
-
-    def _light_plans(self) -> Iterator[list[str]]:
-        for item, place in self.sources:
-            for lamp in self.room.goal_lamps:
-                for furniture, items in enumerate(self.room.contents):
+def _ways(room: Room) -> Iterator[_Way]:
+    """Yield ways to win; the shortest is among them."""
+    task_type = room.game.goal.task_type
+    sources = [
+        (item, place)
+        for place, items in enumerate(room.contents)
+        for item in items
+        if item in room.goal_items and item in room.having("pickupable")
+    ]
+    if task_type == "look_at_obj_in_light":
+        for item, place in sources:
+            for lamp in room.goal_lamps:
+                for furniture, items in enumerate(room.contents):
                     if lamp in items:
-                        walk = _Walk(self.room)
-                        walk.take(item, place)
-                        walk.go(furniture)
-                        yield [*walk.commands, f"use {self.room.items[lamp]}"]
-
-    def _one_plans(self) -> Iterator[list[str]]:
-        appliance = vocabulary.APPLIANCE.get(self.goal.task_type)
-        helpers: list[int | None] = [None]
-        if appliance is not None:
-            kinds = self.room.receptacle_kinds
-            helpers = [k for k, kind in enumerate(kinds) if kind == appliance]
-        for item, place in self.sources:
-            for helper in helpers:
-                for target in self._targets(item):
-                    walk = _Walk(self.room)
-                    walk.take(item, place)
-                    if helper is not None:
-                        walk.treat(item, helper)
+                        yield [("take", item, place), ("use", lamp, furniture)]
+    elif task_type == "pick_two_obj_and_place":
+        for first, second in permutations(sources, 2):
+            if first[0] != second[0]:
+                for target in _targets(room, first[0]):
+                    yield [
+                        errand
+                        for item, place in (first, second)
+                        if item not in room.contents[target]
+                        for errand in (("take", item, place), ("put", item, target))
+                    ]
+    else:
+        appliance = vocabulary.APPLIANCE.get(task_type)
+        kinds = [None] if appliance is None else room.receptacle_kinds
+        for item, place in sources:
+            for helper in (k for k, kind in enumerate(kinds) if kind == appliance):
+                treatment = [(room.goal_verb, item, helper)] if room.goal_verb else []
+                for target in _targets(room, item):
                     # A thing that lies in two places at once stays in the other when taken.
-                    if target == place or item not in self.room.contents[target]:
-                        walk.put(item, target)
-                    yield walk.commands
-
-    def _two_plans(self) -> Iterator[list[str]]:
-        for first, second in permutations(self.sources, 2):
-            if first[0] == second[0]:
-                continue
-            for target in self._targets(first[0]):
-                walk = _Walk(self.room)
-                for item, place in (first, second):
-                    if item not in self.room.contents[target]:
-                        walk.take(item, place)
-                        walk.put(item, target)
-                yield walk.commands
-
-    def _targets(self, item: int) -> list[int]:
-        thing = self.room.item_kinds[item]
-        return [
-            target
-            for target in self.room.goal_receptacles
-            if (self.room.receptacle_kinds[target], thing) in self.room.game.can_contain
-        ]
+                    stays = target != place and item in room.contents[target]
+                    put = [] if stays else [("put", item, target)]
+                    yield [("take", item, place), *treatment, *put]
 
 
-class _Walk:
-    """A plan under construction: the commands so far, where they lead, and what they open."""
+def _targets(room: Room, item: int) -> list[int]:
+    thing = room.item_kinds[item]
+    return [
+        target
+        for target in room.goal_receptacles
+        if (room.receptacle_kinds[target], thing) in room.game.can_contain
+    ]
 
-    def __init__(self, room: Room) -> None:
-        self.room = room
-        self.commands: list[str] = []
-        self._location = room.start
-        self._opened = set(room.opened)
 
-    def go(self, furniture: int) -> None:
-        if self._location != self.room.place[furniture]:
-            self.commands.append(f"go to {self.room.receptacles[furniture]}")
-            self._location = self.room.place[furniture]
-
-    def _open(self, furniture: int) -> None:
-        self.go(furniture)
-        if self.room.openable[furniture] and furniture not in self._opened:
-            self.commands.append(f"open {self.room.receptacles[furniture]}")
-            self._opened.add(furniture)
-
-    def take(self, item: int, furniture: int) -> None:
-        self._open(furniture)
-        self.commands.append(
-            f"take {self.room.items[item]} from {self.room.receptacles[furniture]}"
-        )
-
-    def treat(self, item: int, appliance: int) -> None:
-        self.go(appliance)
-        verb, thing = self.room.goal_verb, self.room.items[item]
-        self.commands.append(f"{verb} {thing} with {self.room.receptacles[appliance]}")
-
-    def put(self, item: int, furniture: int) -> None:
-        self._open(furniture)
-        thing, place = self.room.items[item], self.room.receptacles[furniture]
-        new = self.room.grammar == "move"
-        self.commands.append(f"move {thing} to {place}" if new else f"put {thing} in/on {place}")
+def _commands(room: Room, way: _Way) -> list[str]:
+    """Return the commands that run the errands of a way."""
+    commands: list[str] = []
+    location, opened = room.start, set(room.opened)
+    for verb, item, furniture in way:
+        thing, place = room.items[item], room.receptacles[furniture]
+        if location != room.place[furniture]:
+            commands.append(f"go to {place}")
+            location = room.place[furniture]
+        inside = verb in ("take", "put")
+        if inside and room.openable[furniture] and furniture not in opened:
+            commands.append(f"open {place}")
+            opened.add(furniture)
+        if verb == "take":
+            commands.append(f"take {thing} from {place}")
+        elif verb == "use":
+            commands.append(f"use {thing}")
+        elif verb == "put":
+            commands.append(f"{room.grammar} {thing}{text.PREPOSITIONS[room.grammar]}{place}")
+        else:
+            commands.append(f"{verb} {thing} with {place}")
+    return commands

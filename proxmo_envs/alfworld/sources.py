@@ -105,10 +105,6 @@ class OneGame(GameSource):
         """Return the content hash of the game."""
         return self._hash
 
-    def grammar(self, task_id: str) -> Grammar:
-        """Return the grammar of the game."""
-        return self._game.grammar
-
 
 def _read_one(file: Path) -> tuple[Game, str]:
     """Read a game file outside any data set; its folder `split/task/trial` is its id."""

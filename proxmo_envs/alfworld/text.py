@@ -59,16 +59,16 @@ HELP = """Available commands:
 """
 
 # Between the thing and its new place in the command that puts it down.
-_PREPOSITIONS: dict[Grammar, str] = {"move": " to ", "put": " in/on "}
+PREPOSITIONS: dict[Grammar, str] = {"move": " to ", "put": " in/on "}
 
 
 def translate(command: str, grammar: Grammar) -> str | None:
     """Return a command of the other grammar in the words of `grammar`; None for any other."""
     verb, _, rest = command.strip().partition(" ")
     other: Grammar = "put" if grammar == "move" else "move"
-    if verb != other or _PREPOSITIONS[other] not in rest:
+    if verb != other or PREPOSITIONS[other] not in rest:
         return None
-    return f"{grammar} {rest.replace(_PREPOSITIONS[other], _PREPOSITIONS[grammar], 1)}"
+    return f"{grammar} {rest.replace(PREPOSITIONS[other], PREPOSITIONS[grammar], 1)}"
 
 
 def listing(names: Sequence[str]) -> str:
@@ -98,21 +98,10 @@ def facing(receptacles: Sequence[str], beside: Sequence[str]) -> str:
 
 def item_state(name: str, *, hot: bool, cool: bool, clean: bool, sliced: bool) -> str:
     """Return the answer to `examine` for a held item that cannot hold others."""
-    if clean and hot:
-        state = "hot and clean "
-    elif clean and cool:
-        state = "cool and clean "
-    elif hot:
-        state = "hot "
-    elif clean:
-        state = "clean "
-    elif cool:
+    words = [word for word, holds in (("hot", hot), ("cool", cool and not hot)) if holds]
+    state = " and ".join([*words, "clean"] if clean else words)
+    if state == "cool" and not sliced:
         # The original says cold when whole and cool when sliced.
-        state = "cool " if sliced else "cold "
-    else:
-        state = ""
-    if sliced:
-        state += "sliced "
-    if not state:
-        return f"There's nothing special about {name}."
-    return f"This is a {state}{name}."
+        state = "cold"
+    state = f"{state} sliced".strip() if sliced else state
+    return f"This is a {state} {name}." if state else f"There's nothing special about {name}."

@@ -30,23 +30,24 @@ def words_by_key(table: str) -> dict[str, tuple[str, ...]]:
     return {key: tuple(words) for key, words in lists.items()}
 
 
+_TABLES: Final = read_tables("vocabulary.txt")
+
+
+def table(title: str) -> dict[str, tuple[str, ...]]:
+    """Return a table of `vocabulary.txt`: a tuple of words per key."""
+    return words_by_key(_TABLES[title])
+
+
 # Doors: closed at the start. Cabinets, drawers and safes of some official rooms have none.
 APPLIANCES_WITH_DOOR: Final = frozenset({"fridge", "microwave"})
 OFTEN_WITH_DOOR: Final = frozenset({"cabinet", "drawer", "safe"})
 
-_TABLES: Final = read_tables("vocabulary.txt")
-_GROUPS: Final = words_by_key(_TABLES["groups"])
+_GROUPS: Final = table("groups")
 # PDDL predicates of kinds of things. What is neither lamp nor scenery can be picked up.
 PROPERTIES: Final[dict[str, frozenset[str]]] = {
-    flag: frozenset(_GROUPS[flag])
-    for flag in (
-        "cleanable",
-        "heatable",
-        "coolable",
-        "sliceable",
-        "isreceptacleobject",
-        "toggleable",
-    )
+    flag: frozenset(kinds)
+    for flag, kinds in _GROUPS.items()
+    if flag not in ("scenery", "never_a_goal")
 }
 LAMPS: Final = PROPERTIES["toggleable"]
 SCENERY: Final = frozenset(_GROUPS["scenery"])
@@ -70,8 +71,7 @@ APPLIANCE: Final = {task: TREATMENT_NEEDS[verb][0] for task, verb in TREATMENT.i
 
 # receptacle kind -> kinds of things it can hold (canContain in the PDDL problems).
 CAN_CONTAIN: Final[dict[str, frozenset[str]]] = {
-    receptacle: frozenset(kinds)
-    for receptacle, kinds in words_by_key(_TABLES["can contain"]).items()
+    receptacle: frozenset(kinds) for receptacle, kinds in table("can contain").items()
 }
 # What can be put somewhere; a teddy bear, once taken, can never be put down.
 _PUTTABLE: Final = frozenset().union(*CAN_CONTAIN.values())

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proxmo_envs.alfworld import text
+from proxmo_envs.alfworld.games import Grammar
 from proxmo_envs.alfworld.room import Room
 from proxmo_envs.alfworld.vocabulary import TREATMENT_NEEDS
 
@@ -46,14 +47,10 @@ class World:
     def __deepcopy__(self, memo: dict[int, Any]) -> World:
         """Copy the state; the room never changes and is shared."""
         twin = copy.copy(self)
-        twin.opened = self.opened.copy()
+        for name in ("opened", "whereabouts", "left", "sliced", "toggled", "_lists"):
+            setattr(twin, name, getattr(self, name).copy())
         twin.contents = [items.copy() for items in self.contents]
-        twin.whereabouts = self.whereabouts.copy()
-        twin.left = self.left.copy()
         twin.treated = {verb: items.copy() for verb, items in self.treated.items()}
-        twin.sliced = self.sliced.copy()
-        twin.toggled = self.toggled.copy()
-        twin._lists = self._lists.copy()
         return twin
 
     def welcome(self) -> str:
@@ -123,12 +120,12 @@ class World:
         commands += room.go_to(self.location)
         commands += self._treatments("heat")
         if room.grammar == "move":
-            commands += ["help", "inventory", "look", *self._placements("move", "to")]
+            commands += ["help", "inventory", "look", *self._placements()]
             commands += sorted(f"open {name}" for name in closed)
         else:
             commands += ["inventory", "look"]
             commands += sorted(f"open {name}" for name in closed)
-            commands += self._placements("put", "in/on")
+            commands += self._placements()
         commands += self._slicings()
         commands += self._takings()
         lamps = (i for i in room.having("toggleable") if self._within_reach(i))
@@ -144,13 +141,13 @@ class World:
         appliances = [room.receptacles[r] for r in room.at[self.location] if self._treats(r, kind)]
         return sorted(f"{verb} {item} with {appliance}" for appliance in appliances)
 
-    def _placements(self, verb: str, preposition: str) -> list[str]:
+    def _placements(self) -> list[str]:
         held, room = self.held, self.room
         if held is None:
             return []
-        item = room.items[held]
+        start = f"{room.grammar} {room.items[held]}{text.PREPOSITIONS[room.grammar]}"
         return sorted(
-            f"{verb} {item} {preposition} {room.receptacles[r]}"
+            f"{start}{room.receptacles[r]}"
             for r in room.at[self.location]
             if self._accepts(r, held)
         )
@@ -282,31 +279,21 @@ class World:
         self._changed()
         return f"You pick up the {name} from the {where}."
 
-    def _move(self, rest: str) -> str | None:
-        name, _, where = rest.partition(" to ")
-        if self.room.grammar != "move" or not self._place(name, where):
-            return None
-        return f"You move the {name} to the {where}."
-
-    def _put(self, rest: str) -> str | None:
-        name, _, where = rest.partition(" in/on ")
-        if self.room.grammar != "put" or not self._place(name, where):
-            return None
-        return f"You put the {name} in/on the {where}."
-
-    def _place(self, name: str, where: str) -> bool:
+    def _put(self, verb: Grammar, rest: str) -> str | None:
+        preposition = text.PREPOSITIONS[verb]
+        name, _, where = rest.partition(preposition)
         receptacle, item = self._here(where), self.room.item_index.get(name)
-        if receptacle is None or item is None or item != self.held:
-            return False
+        if verb != self.room.grammar or receptacle is None or item is None or item != self.held:
+            return None
         if not self._accepts(receptacle, item):
-            return False
+            return None
         self.held = None
         if item not in self.contents[receptacle]:
             insort(self.contents[receptacle], item)
         self.left.discard((item, receptacle))
         self.whereabouts.add((item, self.location))
         self._changed()
-        return True
+        return f"You {verb} the {name}{preposition}the {where}."
 
     def _examine(self, rest: str) -> str | None:
         receptacle = self._here(rest)
@@ -373,9 +360,9 @@ _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
     "help": World._help,
     "inventory": World._inventory,
     "look": World._look,
-    "move": World._move,
+    "move": lambda world, rest: world._put("move", rest),
     "open": World._open,
-    "put": World._put,
+    "put": lambda world, rest: world._put("put", rest),
     "slice": World._slice,
     "take": World._take,
     "use": World._use,

@@ -8,19 +8,15 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from proxmo_envs.arguments import Kinds, check_flag, check_names, reset_option
 from proxmo_envs.errors import InvalidOptionError, ShopFullError, unknown
 from proxmo_envs.task import TaskSet
-from proxmo_envs.text_env import Moment, TextEnv
+from proxmo_envs.text_env import Kinds, Moment, TextEnv, check_flag, check_names, reset_option
 from proxmo_envs.webshop.sources import Play, open_source
 from webshop_server.rules.actions import SEARCH_TEMPLATE
 from webshop_server.rules.text_forms import MODES, with_history
 from webshop_server.session import ActionResult
-
-if TYPE_CHECKING:
-    from proxmo_envs.webshop.expert import ShopExpert
 
 # How each profile shares out the goals, for a message.
 _SPLITS = {
@@ -184,14 +180,18 @@ class WebShopEnv(TextEnv[_Moment]):
         play = self._begin(self._choose(options))
         pages, taken = self._memory
         page = play.observe(self.observation_mode)
-        return _Moment(
+        moment = _Moment(
             play=play,
-            expert=_make_expert() if self._with_expert else None,
             page=page,
             pages=deque(maxlen=pages),
             actions=deque(maxlen=taken),
             observation=page,
         )
+        if self._with_expert:
+            from proxmo_envs.webshop.expert import ShopExpert
+
+            moment.expert = ShopExpert()
+        return moment
 
     def _choose(self, options: object) -> str | int:
         """Return the id or the number of the task that `options` name, or draw an id."""
@@ -249,9 +249,3 @@ class WebShopEnv(TextEnv[_Moment]):
         """End the episode; a server closes its session."""
         self._moment = None
         self._source.release()
-
-
-def _make_expert() -> ShopExpert:
-    from proxmo_envs.webshop.expert import ShopExpert
-
-    return ShopExpert()

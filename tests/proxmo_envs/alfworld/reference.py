@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Iterable
 from pathlib import Path
 
-from proxmo_envs.alfworld.games import Game, content_hash, read_problem
+from proxmo_envs.alfworld.games import Game, GameTexts, read_problem
 from proxmo_envs.alfworld.official import SPLITS
 from proxmo_envs.alfworld.packed import write_packed
 
@@ -25,8 +25,8 @@ def pack_rows(rows: Iterable[Row], path: Path) -> Path:
     """Pack the games of rows; return the path."""
     games: dict[str, list[tuple[Game, str]]] = {}
     for row in rows:
-        problem, task, split = row["pddl_problem"], row["task"], row["split"]
-        game = read_problem(problem, task_id=row["id"], task=task, split=split, grammar="move")
-        games.setdefault(split, []).append((game, content_hash(problem, task, "move")))
+        texts, split = GameTexts(row["pddl_problem"], row["task"], "move"), row["split"]
+        game = read_problem(texts, task_id=row["id"], split=split)
+        games.setdefault(split, []).append((game, texts.content_hash))
     write_packed(path, {split: games[split] for split in SPLITS if split in games})
     return path

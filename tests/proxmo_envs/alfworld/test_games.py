@@ -11,10 +11,10 @@ import pytest
 
 from proxmo_envs.alfworld.games import (
     Game,
+    GameTexts,
     Grammar,
     Item,
     TaskType,
-    content_hash,
     read_game_file,
 )
 from proxmo_envs.alfworld.generator import DIFFICULTIES, generate
@@ -26,6 +26,10 @@ from tests.proxmo_envs.alfworld.small import (
     problem_text,
     write_game,
 )
+
+
+def _hash(problem: str, task: str, grammar: Grammar) -> str:
+    return GameTexts(problem, task, grammar).content_hash
 
 
 def reread(game: Game, folder: Path) -> Game:
@@ -65,15 +69,15 @@ def test_a_game_file_tells_its_task_grammar_and_walkthrough(
     game, digest = read_game_file(path, task_id="a/b/c", split="a")
     assert (game.task, game.grammar, game.walkthrough) == (KITCHEN.task, grammar, ("look", "help"))
     assert (game.task_id, game.split) == ("a/b/c", "a")
-    assert digest == content_hash(problem_text(KITCHEN), KITCHEN.task, grammar)
+    assert digest == _hash(problem_text(KITCHEN), KITCHEN.task, grammar)
 
 
 def test_the_content_hash_depends_on_problem_task_and_grammar() -> None:
     hashes = {
-        content_hash("a problem", "a task", "move"),
-        content_hash("a problem.", "a task", "move"),
-        content_hash("a problem", "another task", "move"),
-        content_hash("a problem", "a task", "put"),
+        _hash("a problem", "a task", "move"),
+        _hash("a problem.", "a task", "move"),
+        _hash("a problem", "another task", "move"),
+        _hash("a problem", "a task", "put"),
     }
     assert len(hashes) == 4
 

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proxmo_envs.alfworld.games import Game
 from proxmo_envs.alfworld.generator import generate
 from proxmo_envs.alfworld.packed import Block, PackedGames, encode, is_packed, write_packed
-from proxmo_envs.errors import GameFileError
 from tests.proxmo_envs.alfworld.small import KITCHEN, kitchen
 
 GAMES = [
@@ -39,17 +37,17 @@ def test_games_of_a_block_share_what_is_equal() -> None:
     assert first.items[0].flags is second.items[0].flags
 
 
-def test_ids_that_pddl_does_not_allow_are_refused() -> None:
-    bad: Game = replace(KITCHEN, start_location="loc|1")
-    with pytest.raises(GameFileError, match="PDDL does not allow"):
-        encode("train", [(bad, "")])
+def test_a_text_may_hold_any_character(tmp_path: Path) -> None:
+    game = kitchen(task_id="train/a", split="train", task="put | + a_bar_b \1 \x04 \\u0001 away.")
+    write_packed(tmp_path / "games.packed", {"train": [(game, "")]})
+    assert PackedGames(tmp_path / "games.packed").game("train/a") == game
 
 
 def test_writing_leaves_no_partial_file(tmp_path: Path) -> None:
     path = tmp_path / "games.packed"
     write_packed(path, {"train": [(KITCHEN, "")]})
     before = path.read_bytes()
-    with pytest.raises(GameFileError):
-        write_packed(path, {"train": [(replace(KITCHEN, start_location="loc|1"), "")]})
+    with pytest.raises(TypeError):
+        write_packed(path, {"train": [(replace(KITCHEN, task=b"no text"), "")]})  # type: ignore[arg-type]
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["games.packed"]

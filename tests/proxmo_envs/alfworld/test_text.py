@@ -23,18 +23,6 @@ def test_lists_have_a_comma_before_and(names: list[str], told: str) -> None:
 @pytest.mark.parametrize(
     ("states", "told"),
     [
-        ("", "There's nothing special about egg 1."),
-        ("sliced", "This is a sliced egg 1."),
-        ("hot", "This is a hot egg 1."),
-        ("cool", "This is a cold egg 1."),
-        ("clean", "This is a clean egg 1."),
-        ("hot clean", "This is a hot and clean egg 1."),
-        ("cool clean", "This is a cool and clean egg 1."),
-        ("hot sliced", "This is a hot sliced egg 1."),
-        ("cool sliced", "This is a cool sliced egg 1."),
-        ("clean sliced", "This is a clean sliced egg 1."),
-        ("hot clean sliced", "This is a hot and clean sliced egg 1."),
-        ("cool clean sliced", "This is a cool and clean sliced egg 1."),
         # Both only where a game starts so: heating undoes cooling.
         ("hot cool", "This is a hot egg 1."),
         ("hot cool clean sliced", "This is a hot and clean sliced egg 1."),
