@@ -28,16 +28,19 @@ from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, evaluate_agent
 from proxmo.listener import Listener
 from proxmo.policies.transformers import TransformersPolicy, check_context
-from proxmo.rollout.environments import make_env
 from proxmo.training.adapters import export_model
 from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
 from proxmo.training.learner import Learner
 from proxmo.training.models import EMBEDDED, load_trained
 from proxmo.training.objectives import cross_entropy
-from proxmo.training.recorded import Moment, read_recordings, replay
-from proxmo.training.request import tasks_of
-from proxmo.training.tiny import TinyConfig, record_demonstrations, tiny_model_path
+from proxmo.training.recorded import read_recordings, replay
+from proxmo.training.tiny import (
+    Demonstration,
+    TinyConfig,
+    record_demonstrations,
+    tiny_model_path,
+)
 from proxmo.types import Outcome, Step
 
 logger = logging.getLogger(__name__)
@@ -163,11 +166,13 @@ def default_lr(config: Config) -> float:
 
 def _moments(
     config: Config, settings: ImitationConfig, rng: np.random.Generator, listener: Listener
-) -> tuple[int, list[Moment]]:
+) -> tuple[int, list[Demonstration]]:
     """The number of episodes and the moments of all of them."""
     if settings.source is None:
         number = settings.episodes or EXPERT_EPISODES
-        return number, _expert_moments(config, number, settings.noise, rng, listener)
+        wanted = TinyConfig(games=number, noise=settings.noise)
+        history = config.prompt.history
+        return number, record_demonstrations(config.env, wanted, history, rng, listener.phase)
     every = read_recordings(settings.source)
     recordings = [one for one in every if settings.lost or one.outcome is Outcome.WON]
     if not recordings:
@@ -180,35 +185,6 @@ def _moments(
         recordings = [recordings[int(i)] for i in chosen]
     replayed = replay(recordings, config.env, listener)
     return len(replayed), [moment for moments in replayed for moment in moments]
-
-
-def _expert_moments(
-    config: Config, episodes: int, noise: float, rng: np.random.Generator, listener: Listener
-) -> list[Moment]:
-    _check_expert(config)
-    wanted = replace(TinyConfig(), games=episodes, noise=noise)
-    found = record_demonstrations(config.env, wanted, config.prompt.history, rng, listener.phase)
-    return [Moment(one.view, "", one.action) for one in found]
-
-
-def _check_expert(config: Config) -> None:
-    """Raises UsageError if the environment has no expert."""
-    make_env(config.env).close()
-    try:
-        env = make_env(config.env, expert_action=True)
-    except UsageError as cause:
-        raise UsageError(
-            f"{config.env.id} has no expert: it takes no argument expert_action; give recorded "
-            "episodes with --from"
-        ) from cause
-    tasks = tasks_of(config.env, config.env.split)
-    _, info = env.reset(options={"task_id": tasks.ids[0]})
-    env.close()
-    if info.get("expert_action") is None:
-        raise UsageError(
-            f"{config.env.id} has no expert: its info has no 'expert_action'; give recorded "
-            "episodes with --from"
-        )
 
 
 def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
@@ -228,7 +204,7 @@ def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
 
 
 def as_samples(
-    moments: Sequence[Moment], builder: PromptBuilder, tokenizer: Any, config: Config
+    moments: Sequence[Demonstration], builder: PromptBuilder, tokenizer: Any, config: Config
 ) -> list[Sample]:
     """Prompts and responses as token ids, without those that exceed either budget.
 
@@ -260,7 +236,7 @@ def as_samples(
     return found
 
 
-def as_response(moment: Moment, style: str) -> str:
+def as_response(moment: Demonstration, style: str) -> str:
     """The response to imitate: as recorded if it has the form of the style, else rewritten.
 
     An expert has no thoughts, so in the style "think" its response is the action alone.

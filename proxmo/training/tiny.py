@@ -26,11 +26,13 @@ import numpy as np
 from proxmo.agents.parser import BLANK
 from proxmo.agents.prompts import PromptBuilder, Turn, View
 from proxmo.config import EnvConfig, PromptConfig
+from proxmo.errors import UsageError
 from proxmo.rollout.environments import make_env
 from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
+from proxmo.training.request import tasks_of
 from proxmo.training.sft import SftConfig, fit
-from proxmo_envs import description_of, task_set
+from proxmo_envs import description_of
 
 Progress = Callable[..., None]
 
@@ -83,10 +85,11 @@ def tiny_config(env_id: str) -> TinyConfig:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A step of an episode: the agent's view, and the action to imitate."""
+    """A step of an episode: the agent's view, the action to imitate, and the whole response."""
 
     view: View
     action: str
+    response: str = ""
 
 
 def tiny_model_path(
@@ -184,10 +187,12 @@ def record_demonstrations(
     With probability `noise` a random action replaces the expert's: a possible one, or one that was
     possible earlier or elsewhere. The latter shows the response to a mistake; a model that has
     never seen "Nothing happens." repeats the mistake until the step limit.
+
+    Raises:
+        UsageError: the environment has no expert, or the split no tasks.
     """
-    tasks = task_set(env_config.id, env_config.split, env_config.data, **env_config.kwargs)
-    chosen = tasks.sample(rng, config.games)
     env = make_env(env_config, expert_action=True)
+    chosen = tasks_of(env_config, env_config.split).sample(rng, config.games)
     found: list[Demonstration] = []
     elsewhere: list[str] = []
     for number, task in enumerate(chosen):
@@ -200,7 +205,9 @@ def record_demonstrations(
                 info["task"], tuple(turns[-history:] if history else ()), len(turns), observation,
                 tuple(admissible),
             )  # fmt: skip
-            action = shown = info["expert_action"]
+            action = shown = info.get("expert_action")
+            if action is None:
+                raise UsageError(f"{env_config.id} has no expert: its info has no 'expert_action'")
             draw = rng.random()
             pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible
             if draw < config.noise and pool:

@@ -25,7 +25,7 @@ from proxmo.training.imitation import (
 )
 from proxmo.training.learner import Learner
 from proxmo.training.objectives import cross_entropy
-from proxmo.training.recorded import Moment
+from proxmo.training.tiny import Demonstration
 from proxmo.types import Step
 from tests.fakes import COUNTER, counter_config, rng, save_tiny_model, tiny_model, tiny_tokenizer
 
@@ -162,13 +162,13 @@ VIEW = View("to 5", (), 0, "now 4", ["up", "down"])
 def test_a_response_keeps_its_words_where_it_has_the_form_of_the_style(
     style: str, recorded: str, expected: str
 ):
-    assert as_response(Moment(VIEW, recorded, "up"), style) == expected
+    assert as_response(Demonstration(VIEW, "up", recorded), style) == expected
 
 
 def test_samples_end_with_the_end_of_turn_and_what_is_too_long_is_left_out(config: Config):
     tokenizer = tiny_tokenizer()
     builder = PromptBuilder(config.prompt, tokenizer)
-    moments = [Moment(VIEW, "", "down"), Moment(VIEW, "", "down" * 20)]
+    moments = [Demonstration(VIEW, "down"), Demonstration(VIEW, "down" * 20)]
     (sample,) = as_samples(moments, builder, tokenizer, config)
     assert list(sample[0]) == builder.build(VIEW).ids
     assert tokenizer.decode(list(sample[1])) == "down<end>"
