@@ -8,9 +8,6 @@ Started with the flags of `SERVER_FLAGS` and `VLLM_SERVER_DEV_MODE=1`, for examp
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -143,14 +140,11 @@ class VllmServerPolicy:
         self._client.close()
 
     def _post(self, route: str, body: dict[str, Any] | None = None) -> None:
-        request = urllib.request.Request(
-            self.url + route,
-            data=json.dumps(body or {}).encode(),
-            headers={"Content-Type": "application/json"},
-        )
         try:
-            urllib.request.urlopen(request, timeout=TIMEOUT_S).read()
-        except (urllib.error.URLError, TimeoutError) as cause:
+            self._client.with_options(base_url=self.url).post(
+                route, cast_to=type(None), body=body or {}
+            )
+        except self._failure as cause:
             raise RolloutError(
                 f"the vLLM server at {self.url} does not take new weights ({route}: {cause}); it "
                 f"has to run with VLLM_SERVER_DEV_MODE=1 and `{SERVER_FLAGS}`"

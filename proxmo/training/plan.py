@@ -263,9 +263,9 @@ def _token_lines(config: Config, play: bool) -> Iterator[str]:
             continue
         steps, prompt, response = sizes
         yield (
-            f"tokens: about {_per_iteration(episodes * steps, prompt, response)}, for an agent that "
-            f"plays like the {player} one ({steps:.1f} steps an episode, prompts of {prompt:.0f}, "
-            f"responses of {response:.0f} tokens)"
+            f"tokens: about {_per_iteration(episodes * steps, prompt, response)}, for an "
+            f"agent that plays like the {player} one ({steps:.1f} steps an episode, prompts of "
+            f"{prompt:.0f}, responses of {response:.0f} tokens)"
         )
 
 

@@ -6,7 +6,6 @@ trains the embedded model, initial_model/.
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import importlib.metadata
 import json
@@ -16,6 +15,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
@@ -139,7 +139,7 @@ class RunDirectory:
 
     def settings(self) -> dict[str, Any]:
         """The settings that a checkpoint stores, as JSON."""
-        return {"config": dataclasses.asdict(self.config)}
+        return {"config": asdict(self.config)}
 
     def keep_initial(self, source: Path) -> None:
         """Copies the model the run starts from into the run, once."""

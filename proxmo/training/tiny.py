@@ -153,14 +153,11 @@ def build_tiny(
         torch.manual_seed(config.seed)
         model = new_model(tokenizer, config)
 
-    def draw(rng: np.random.Generator, n: int) -> list[Sample]:
-        return [samples[int(i)] for i in rng.integers(len(samples), size=n)]
-
     def report(step: int, loss: float) -> None:
         total = config.imitation.steps
         progress("imitating the expert", done=step, total=total, text=f"loss {loss:.3f}")
 
-    fit(model, draw, config.imitation, pad_id=tokenizer.pad_token_id, rng=rng, progress=report)
+    fit(model, samples, config.imitation, pad_id=tokenizer.pad_token_id, rng=rng, progress=report)
 
     def fill(path: Path) -> None:
         model.save_pretrained(path)
