@@ -27,9 +27,9 @@ from proxmo.config_loading import dump_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, evaluate_agent
 from proxmo.listener import Listener
+from proxmo.policies.batching import Sample
 from proxmo.policies.transformers import TransformersPolicy
 from proxmo.training.adapters import export_model
-from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
 from proxmo.training.learner import Learner
 from proxmo.training.models import EMBEDDED, load_trained

@@ -12,15 +12,15 @@ import numpy as np
 from proxmo.config import OptimConfig
 from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import TrainingError
-from proxmo.policies.memory import memory_advice
-from proxmo.training.adapters import has_adapters
-from proxmo.training.batching import (
+from proxmo.policies.batching import (
     Sample,
     TokenBatch,
     collate,
     response_logprobs,
     shared_micro_batches,
 )
+from proxmo.policies.memory import memory_advice
+from proxmo.training.adapters import has_adapters
 from proxmo.training.loss import normaliser
 from proxmo.training.objectives import MicroBatch, Objective, clipped_policy_gradient
 from proxmo.training.schedule import learning_rate

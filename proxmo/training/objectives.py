@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proxmo.training.batching import TokenBatch, response_logprobs
+from proxmo.policies.batching import TokenBatch, response_logprobs
 from proxmo.training.loss import LossTerms, loss_terms, token_entropy, token_weights
 
 if TYPE_CHECKING:

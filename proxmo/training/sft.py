@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proxmo.training.batching import Sample, TokenBatch, collate
+from proxmo.policies.batching import Sample, TokenBatch, collate
 
 if TYPE_CHECKING:
     import torch

@@ -27,8 +27,8 @@ from proxmo.agents.parser import BLANK
 from proxmo.agents.prompts import PromptBuilder, Turn, View
 from proxmo.config import EnvConfig, PromptConfig
 from proxmo.errors import UsageError
+from proxmo.policies.batching import Sample
 from proxmo.rollout.environments import make_env
-from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
 from proxmo.training.request import tasks_of
 from proxmo.training.sft import SftConfig, fit
@@ -48,7 +48,7 @@ _WORD = re.compile(r"([^A-Za-z0-9]?)([A-Za-z0-9]+)")
 # The code that the cached model depends on besides the settings: modules and whole packages.
 SOURCES = (
     "proxmo.agents",
-    "proxmo.training.batching",
+    "proxmo.policies.batching",
     "proxmo.training.sft",
     "proxmo.training.tiny",
 )

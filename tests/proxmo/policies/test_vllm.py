@@ -20,9 +20,9 @@ import pytest
 
 from proxmo.config import RolloutConfig
 from proxmo.errors import RolloutError
+from proxmo.policies.batching import collate, response_logprobs
 from proxmo.policies.engines import EngineRequest
 from proxmo.policies.transformers import end_token_ids, load_model
-from proxmo.training.batching import collate, response_logprobs
 from tests.fakes import save_tiny_model, tiny_tokenizer
 
 if importlib.util.find_spec("vllm") is None:

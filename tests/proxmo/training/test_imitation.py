@@ -14,8 +14,8 @@ from proxmo.checkpoints import read_checkpoint
 from proxmo.config import Config, EnvConfig, EvalConfig, ModelConfig, OptimConfig, SamplingConfig
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, UsageError
+from proxmo.policies.batching import Sample
 from proxmo.policies.transformers import load_model
-from proxmo.training.batching import Sample
 from proxmo.training.imitation import (
     ImitationConfig,
     as_response,
@@ -125,8 +125,12 @@ def test_a_directory_in_use_is_refused_before_anything_is_done(config: Config, t
         fine_tune(config, EXPERT, tmp_path)
 
 
-def test_a_world_without_an_expert_is_refused_with_the_way_out(config: Config, tmp_path: Path):
+def test_a_world_without_an_expert_or_without_tasks_is_refused(config: Config, tmp_path: Path):
     import gymnasium
+
+    empty = replace(config, env=EnvConfig(id=COUNTER, kwargs={"tasks": 0}))
+    with pytest.raises(UsageError, match="'train' of .* has no tasks"):
+        fine_tune(empty, EXPERT, tmp_path / "out")
 
     gymnasium.register(
         id="NoExpert-v0",
@@ -135,12 +139,6 @@ def test_a_world_without_an_expert_is_refused_with_the_way_out(config: Config, t
     alone = replace(config, env=EnvConfig(id="NoExpert-v0"))
     with pytest.raises(UsageError, match="no expert.*--from"):
         fine_tune(alone, EXPERT, tmp_path / "out")
-
-
-def test_a_split_without_tasks_is_refused(config: Config, tmp_path: Path):
-    empty = replace(config, env=EnvConfig(id=COUNTER, kwargs={"tasks": 0}))
-    with pytest.raises(UsageError, match="'train' of .* has no tasks"):
-        fine_tune(empty, EXPERT, tmp_path / "out")
 
 
 THOUGHT = "<think>5 > 4</think>"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proxmo.training.batching import Sample, collate
+from proxmo.policies.batching import Sample, collate
 from proxmo.training.sft import SftConfig, fit, sft_loss
 from tests.fakes import rng, tiny_model
 
