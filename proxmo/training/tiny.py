@@ -202,9 +202,9 @@ def record_demonstrations(
                 info["task"], tuple(turns[-history:] if history else ()), len(turns), observation,
                 tuple(admissible),
             )  # fmt: skip
-            action = shown = info.get("expert_action")
-            if action is None:
+            if info.get("expert_action") is None:
                 raise UsageError(f"{env_config.id} has no expert: its info has no 'expert_action'")
+            action = shown = info["expert_action"]
             draw = rng.random()
             pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible
             if draw < config.noise and pool:
