@@ -18,8 +18,8 @@ from proxmo.policies.base import Policy
 
 NO_ENGINE = "transformers"
 ENGINES = {
-    "vllm": "proxmo.policies.vllm:start",
-    "vllm-server": "proxmo.policies.vllm_server:start",
+    "vllm": "proxmo.policies.vllm:VllmPolicy",
+    "vllm-server": "proxmo.policies.vllm_server:VllmServerPolicy",
 }
 
 

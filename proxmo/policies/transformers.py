@@ -11,6 +11,7 @@ import numpy as np
 
 from proxmo.errors import DataError, MissingDependencyError, RolloutError, UsageError
 from proxmo.policies.base import Response
+from proxmo.policies.batching import Sample, collate, micro_batches
 from proxmo.policies.memory import memory_advice
 
 if TYPE_CHECKING:
@@ -58,26 +59,16 @@ class TransformersPolicy:
         if seeds:
             own = [np.random.default_rng(list(one)).random(max_new_tokens) for one in seeds]
             source = torch.tensor(np.stack(own), device=self.model.device)
-        order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+        longest: list[Sample] = [(prompt, range(max_new_tokens)) for prompt in prompts]
         responses: dict[int, Response] = {}
-        for chunk in self._chunks(order, prompts, max_new_tokens):
+        for chunk in micro_batches(
+            longest, range(len(prompts)), token_budget=self.max_batch_tokens
+        ):
             rows = source[chunk] if isinstance(source, torch.Tensor) else source
             sampler = _Sampler(temperature, rows)
             made = self._generate_chunk([prompts[i] for i in chunk], max_new_tokens, sampler)
             responses.update(zip(chunk, made, strict=True))
         return [responses[i] for i in range(len(prompts))]
-
-    def _chunks(
-        self, order: list[int], prompts: Sequence[Sequence[int]], max_new_tokens: int
-    ) -> list[list[int]]:
-        """Cuts the length-sorted order into batches that stay under the token budget."""
-        chunks: list[list[int]] = [[]]
-        for i in order:
-            rows = len(chunks[-1]) + 1
-            if chunks[-1] and rows * (len(prompts[i]) + max_new_tokens) > self.max_batch_tokens:
-                chunks.append([])
-            chunks[-1].append(i)
-        return chunks if order else []
 
     def _generate_chunk(
         self,
@@ -87,14 +78,8 @@ class TransformersPolicy:
     ) -> list[Response]:
         import torch
 
-        width = max(len(p) for p in prompts)
         pad = self.tokenizer.pad_token_id
-        ids = torch.tensor(
-            [[pad] * (width - len(p)) + list(p) for p in prompts], device=self.model.device
-        )
-        mask = torch.tensor(
-            [[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device
-        )
+        batch = collate([(prompt, ()) for prompt in prompts], pad_id=pad, device=self.model.device)
         advice = (
             "while sampling: lower rollout.max_live (evaluations: --workers) or the token limits"
         )
@@ -104,15 +89,15 @@ class TransformersPolicy:
             _plain(self.model),
         ):
             out = self.model.generate(
-                input_ids=ids,
-                attention_mask=mask,
+                input_ids=batch.ids,
+                attention_mask=batch.attention,
                 max_new_tokens=max_new_tokens,
                 eos_token_id=list(self.end_ids),
                 pad_token_id=pad,
                 logits_processor=[sampler],
             )
         logprobs = torch.stack(sampler.logprobs, dim=1).cpu().numpy()
-        rows = [_until_end(row, self.end_ids) for row in out[:, width:].tolist()]
+        rows = [_until_end(row, self.end_ids) for row in out[:, batch.ids.shape[1] :].tolist()]
         texts = self.tokenizer.batch_decode([ids for ids, _ in rows], skip_special_tokens=True)
         return [
             Response(

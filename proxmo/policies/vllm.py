@@ -23,33 +23,11 @@ from proxmo.policies.engines import EngineRequest
 T = TypeVar("T")
 
 
-def start(request: EngineRequest) -> VllmPolicy:
-    """Starts an engine for a run; see `engines`."""
-    options = dict(request.rollout.engine_options)
-    if request.device == "cuda" and request.rollout.lag == 0:
-        options.setdefault("enable_sleep_mode", True)
-    return VllmPolicy(
-        request.source,
-        request.tokenizer,
-        end_ids=request.end_ids,
-        dtype=request.dtype,
-        max_tokens=request.max_tokens,
-        gpu_memory=request.rollout.gpu_memory,
-        **options,
-    )
-
-
 class VllmPolicy:
     """Samples with an `AsyncLLM` engine.
 
     Args:
-        source: model directory or hub id.
-        tokenizer: its tokenizer.
-        end_ids: tokens that end a turn.
-        dtype: parameter type, as torch names it.
-        max_tokens: longest prompt and response together.
-        gpu_memory: share of the GPU's memory the engine may take.
-        engine_options: further arguments of vLLM's `AsyncEngineArgs`.
+        request: settings; `engine_options` are further arguments of vLLM's `AsyncEngineArgs`.
 
     Raises:
         MissingDependencyError: vLLM is not installed.
@@ -59,17 +37,7 @@ class VllmPolicy:
     # Responses come one by one, so every episode can advance on its own.
     concurrent = True
 
-    def __init__(
-        self,
-        source: str,
-        tokenizer: Any,
-        *,
-        end_ids: Sequence[int],
-        dtype: str,
-        max_tokens: int,
-        gpu_memory: float = 0.5,
-        **engine_options: Any,
-    ) -> None:
+    def __init__(self, request: EngineRequest) -> None:
         # vLLM prints a lot; its errors still come through.
         os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
         try:
@@ -80,25 +48,26 @@ class VllmPolicy:
                 f"rollout.engine = vllm needs vLLM ({cause}): pip install 'proxmo[vllm]' in an "
                 "environment of its own"
             ) from cause
-        self.tokenizer = tokenizer
+        self.tokenizer = request.tokenizer
         self.weight_version = 0
-        self.end_ids = frozenset(end_ids)
+        self.end_ids = frozenset(request.end_ids)
         self._numbers = itertools.count()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True)
         self._thread.start()
         arguments: dict[str, Any] = {
-            "model": source,
+            "model": request.source,
             "skip_tokenizer_init": True,
-            "dtype": dtype,
-            "max_model_len": max_tokens,
-            "gpu_memory_utilization": gpu_memory,
+            "dtype": request.dtype,
+            "max_model_len": request.max_tokens,
+            "gpu_memory_utilization": request.rollout.gpu_memory,
             "enable_prefix_caching": True,
             # Log-probabilities of the distribution sampled from, temperature included.
             "logprobs_mode": "processed_logprobs",
             "worker_extension_cls": "proxmo.policies.vllm_worker.WeightReceiver",
             "disable_log_stats": True,
-            **engine_options,
+            "enable_sleep_mode": request.device == "cuda" and request.rollout.lag == 0,
+            **request.rollout.engine_options,
         }
 
         async def start() -> Any:
@@ -108,7 +77,7 @@ class VllmPolicy:
             self.engine = self._call(start())
         except Exception as cause:  # vLLM has no error class for a failed start
             self._stop_loop()
-            raise RolloutError(f"vLLM does not start with {source!r}: {cause}") from cause
+            raise RolloutError(f"vLLM does not start with {request.source!r}: {cause}") from cause
 
     def generate(
         self,

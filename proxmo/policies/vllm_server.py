@@ -8,9 +8,6 @@ Started with the flags of `SERVER_FLAGS` and `VLLM_SERVER_DEV_MODE=1`, for examp
 
 from __future__ import annotations
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,24 +23,16 @@ SERVER_FLAGS = (
     "--worker-extension-cls proxmo.policies.vllm_worker.WeightReceiver "
     "--logprobs-mode processed_logprobs"
 )
-
-
-def start(request: EngineRequest) -> VllmServerPolicy:
-    """Connects to the server of a run; see `engines`."""
-    return VllmServerPolicy(
-        str(request.rollout.engine_url), request.tokenizer, end_ids=request.end_ids
-    )
+# Most requests in flight, and seconds a single one may take.
+CONCURRENCY = 256
+TIMEOUT_S = 600.0
 
 
 class VllmServerPolicy:
     """Samples with a running `vllm serve`.
 
     Args:
-        url: address of the server, without `/v1`.
-        tokenizer: of the served model.
-        end_ids: tokens that end a turn.
-        concurrency: most requests in flight.
-        timeout_s: seconds a single request may take.
+        request: settings; `engine_url` is the address of the server, without `/v1`.
 
     Raises:
         MissingDependencyError: the `openai` client is not installed.
@@ -53,31 +42,22 @@ class VllmServerPolicy:
     concurrent = True
     shared = True
 
-    def __init__(
-        self,
-        url: str,
-        tokenizer: Any,
-        *,
-        end_ids: Sequence[int],
-        concurrency: int = 256,
-        timeout_s: float = 600.0,
-    ) -> None:
+    def __init__(self, request: EngineRequest) -> None:
         try:
             import openai
         except ImportError as cause:
             raise MissingDependencyError(
                 "rollout.engine = vllm-server needs the client: pip install 'proxmo[api]'"
             ) from cause
-        self.url = url.rstrip("/")
-        self.tokenizer = tokenizer
-        self.end_ids = frozenset(end_ids)
-        self.timeout_s = timeout_s
+        self.url = str(request.rollout.engine_url).rstrip("/")
+        self.tokenizer = request.tokenizer
+        self.end_ids = frozenset(request.end_ids)
         self.weight_version = 0
         self._client = openai.OpenAI(
-            base_url=f"{self.url}/v1", api_key="unused", timeout=timeout_s, max_retries=2
+            base_url=f"{self.url}/v1", api_key="unused", timeout=TIMEOUT_S, max_retries=2
         )
         self._failure: type[Exception] = openai.OpenAIError
-        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="vllm-request")
+        self._pool = ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="vllm-request")
         try:
             self.model = self._client.models.list().data[0].id
         except openai.OpenAIError as cause:
@@ -160,14 +140,11 @@ class VllmServerPolicy:
         self._client.close()
 
     def _post(self, route: str, body: dict[str, Any] | None = None) -> None:
-        request = urllib.request.Request(
-            self.url + route,
-            data=json.dumps(body or {}).encode(),
-            headers={"Content-Type": "application/json"},
-        )
         try:
-            urllib.request.urlopen(request, timeout=self.timeout_s).read()
-        except (urllib.error.URLError, TimeoutError) as cause:
+            self._client.with_options(base_url=self.url).post(
+                route, cast_to=type(None), body=body or {}
+            )
+        except self._failure as cause:
             raise RolloutError(
                 f"the vLLM server at {self.url} does not take new weights ({route}: {cause}); it "
                 f"has to run with VLLM_SERVER_DEV_MODE=1 and `{SERVER_FLAGS}`"

@@ -1,8 +1,13 @@
-"""The sizes of a language model, from its configuration alone: nothing is loaded or downloaded."""
+"""The sizes of a language model, from its configuration alone: nothing is loaded or downloaded.
+
+We count instead of building the model on torch's meta device, because importing torch and
+transformers would make a dry run of half a second one of five.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +15,7 @@ from typing import Any
 from proxmo.training.tiny import NUMBER_TOKENS, tiny_config
 from proxmo_envs import description_of
 
-# Families with the layers that `Architecture` counts: gated MLP, grouped keys, RMS norms.
+# Families with the layers that we count: gated MLP, grouped keys, RMS norms.
 FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 
 
@@ -18,49 +23,18 @@ FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 class Architecture:
     """A decoder of one of `FAMILIES`.
 
-    We count instead of building the model on torch's meta device, because importing torch and
-    transformers would make a dry run of half a second one of five.
-
     Attributes:
-        tied: whether embeddings and output head share their weights.
+        parameters: weights of the whole model.
+        linear_layers: (inputs, outputs) of the seven linear layers of a block.
         context: most tokens of prompt and response; None if unknown.
-        qkv_bias: whether these linear layers have a bias; likewise output_bias and mlp_bias.
-        qk_norm: whether queries and keys are normalised.
     """
 
+    parameters: int
     vocabulary: int
     hidden: int
     layers: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    intermediate: int
-    tied: bool
-    context: int | None = None
-    qkv_bias: bool = False
-    output_bias: bool = False
-    mlp_bias: bool = False
-    qk_norm: bool = False
-
-    @property
-    def parameters(self) -> int:
-        """Weights of the whole model."""
-        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
-        queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
-        biases = (queries + 2 * keys) * self.qkv_bias + self.hidden * self.output_bias
-        biases += (2 * self.intermediate + self.hidden) * self.mlp_bias
-        norms = 2 * self.hidden + 2 * self.head_size * self.qk_norm
-        layer = sum(rows * columns for rows, columns in self.linear_layers) + biases + norms
-        return embeddings + self.layers * layer + self.hidden
-
-    @property
-    def linear_layers(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of the seven linear layers of a block."""
-        queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
-        attention = [(self.hidden, queries), (self.hidden, keys), (self.hidden, keys)]
-        attention.append((queries, self.hidden))
-        mlp = [(self.hidden, self.intermediate)] * 2 + [(self.intermediate, self.hidden)]
-        return attention + mlp
+    linear_layers: tuple[tuple[int, int], ...]
+    context: int | None
 
     def adapter_parameters(self, rank: int) -> int:
         """Weights of LoRA adapters of a rank on all linear layers of the blocks."""
@@ -69,23 +43,22 @@ class Architecture:
     @property
     def cached_values(self) -> int:
         """Numbers in the keys and values of one token."""
-        return 2 * self.layers * self.kv_heads * self.head_size
+        return 2 * self.layers * self.linear_layers[1][1]
 
 
-def _qwen(vocabulary: int, hidden: int, layers: int, heads: int, kv: int, mlp: int) -> Architecture:
-    """Qwen2.5 (arXiv 2412.15115, table 1); the small ones share embeddings and head."""
-    return Architecture(
-        vocabulary=vocabulary,
-        hidden=hidden,
-        layers=layers,
-        heads=heads,
-        kv_heads=kv,
-        head_size=hidden // heads,
-        intermediate=mlp,
-        tied=hidden < 3584,
-        context=32768,
-        qkv_bias=True,
-    )
+def _qwen(vocabulary: int, hidden: int, layers: int, heads: int, kv: int, mlp: int) -> dict:
+    """config.json of a Qwen2.5 (arXiv 2412.15115, table 1); the small ones tie embeddings."""
+    return {
+        "model_type": "qwen2",
+        "vocab_size": vocabulary,
+        "hidden_size": hidden,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv,
+        "intermediate_size": mlp,
+        "tie_word_embeddings": hidden < 3584,
+        "max_position_embeddings": 32768,
+    }
 
 
 # Models of the recipes, so that a plan can be made before they are downloaded.
@@ -102,58 +75,58 @@ def find_architecture(name: str, env_id: str) -> Architecture | None:
     Read from config.json in the directory or in the hub's cache, else from `KNOWN`. The embedded
     model's vocabulary depends on the environment.
     """
-    if name == "tiny":
-        return embedded_architecture(env_id)
-    path = _config_file(name)
-    if path is not None:
-        return read_architecture(path)
-    short = name.rpartition("/")[2].lower().removesuffix("-instruct")
-    return KNOWN.get(short)
+    try:
+        if name == "tiny":
+            return architecture(_embedded(env_id))
+        path = _config_file(name)
+        if path is not None:
+            return architecture(json.loads(path.read_text(encoding="utf-8")))
+        return architecture(KNOWN[name.rpartition("/")[2].lower().removesuffix("-instruct")])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
-def embedded_architecture(env_id: str) -> Architecture:
-    """The sizes of the embedded model; its vocabulary is the largest possible if nobody counted."""
-    size = tiny_config(env_id)
-    counted = description_of(env_id).embedded.vocabulary
+def architecture(table: Mapping[str, Any]) -> Architecture:
+    """The sizes in a config.json.
+
+    Raises:
+        KeyError: a size is missing; ValueError: the family is not one of `FAMILIES`.
+    """
+    family = table["model_type"]
+    if family not in FAMILIES:
+        raise ValueError(f"unknown family {family!r}")
+    hidden, heads, mlp = (
+        table[key] for key in ("hidden_size", "num_attention_heads", "intermediate_size")
+    )
+    size = table.get("head_dim") or hidden // heads
+    queries, keys = heads * size, (table.get("num_key_value_heads") or heads) * size
+    attention = ((hidden, queries), (hidden, keys), (hidden, keys), (queries, hidden))
+    linear = (*attention, (hidden, mlp), (hidden, mlp), (mlp, hidden))
+    biased = table.get("attention_bias", False)
+    block = sum(inputs * outputs for inputs, outputs in linear) + 2 * hidden  # two norms
+    block += (queries + 2 * keys) * (biased or family == "qwen2")
+    block += hidden * (biased and family != "qwen2") + 2 * size * (family == "qwen3")
+    block += (2 * mlp + hidden) * bool(table.get("mlp_bias", False))
+    embeddings = table["vocab_size"] * hidden * (1 if table.get("tie_word_embeddings") else 2)
     return Architecture(
-        vocabulary=counted or size.vocabulary + len(NUMBER_TOKENS),
-        hidden=size.hidden,
-        layers=size.layers,
-        heads=size.heads,
-        kv_heads=size.kv_heads,
-        head_size=size.hidden // size.heads,
-        intermediate=size.intermediate,
-        tied=True,
-        context=size.context,
-        qkv_bias=True,
+        parameters=embeddings + table["num_hidden_layers"] * block + hidden,
+        vocabulary=table["vocab_size"],
+        hidden=hidden,
+        layers=table["num_hidden_layers"],
+        linear_layers=linear,
+        context=table.get("max_position_embeddings"),
     )
 
 
-def read_architecture(path: Path) -> Architecture | None:
-    """The sizes in a config.json; None for a family outside `FAMILIES`."""
-    try:
-        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if table.get("model_type") not in FAMILIES:
-            return None
-        heads = table["num_attention_heads"]
-        biased = bool(table.get("attention_bias", False))
-        return Architecture(
-            vocabulary=table["vocab_size"],
-            hidden=table["hidden_size"],
-            layers=table["num_hidden_layers"],
-            heads=heads,
-            kv_heads=table.get("num_key_value_heads") or heads,
-            head_size=table.get("head_dim") or table["hidden_size"] // heads,
-            intermediate=table["intermediate_size"],
-            tied=bool(table.get("tie_word_embeddings", False)),
-            context=table.get("max_position_embeddings"),
-            qkv_bias=biased or table["model_type"] == "qwen2",
-            output_bias=biased and table["model_type"] != "qwen2",
-            mlp_bias=bool(table.get("mlp_bias", False)),
-            qk_norm=table["model_type"] == "qwen3",
-        )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+def _embedded(env_id: str) -> dict[str, Any]:
+    """config.json of the embedded model, of the largest possible vocabulary if nobody counted."""
+    size = tiny_config(env_id)
+    counted = description_of(env_id).embedded.vocabulary
+    vocabulary = counted or size.vocabulary + len(NUMBER_TOKENS)
+    table = _qwen(
+        vocabulary, size.hidden, size.layers, size.heads, size.kv_heads, size.intermediate
+    )
+    return table | {"max_position_embeddings": size.context}
 
 
 def _config_file(name: str) -> Path | None:

@@ -27,17 +27,20 @@ from proxmo.config_loading import dump_toml
 from proxmo.errors import DataError, UsageError
 from proxmo.evaluation import Evaluation, evaluate_agent
 from proxmo.listener import Listener
-from proxmo.policies.transformers import TransformersPolicy, check_context
-from proxmo.rollout.environments import make_env
+from proxmo.policies.batching import Sample
+from proxmo.policies.transformers import TransformersPolicy
 from proxmo.training.adapters import export_model
-from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
 from proxmo.training.learner import Learner
 from proxmo.training.models import EMBEDDED, load_trained
 from proxmo.training.objectives import cross_entropy
-from proxmo.training.recorded import Moment, read_recordings, replay
-from proxmo.training.request import tasks_of
-from proxmo.training.tiny import TinyConfig, record_demonstrations, tiny_model_path
+from proxmo.training.recorded import read_recordings, replay
+from proxmo.training.tiny import (
+    Demonstration,
+    TinyConfig,
+    record_demonstrations,
+    tiny_model_path,
+)
 from proxmo.types import Outcome, Step
 
 logger = logging.getLogger(__name__)
@@ -163,11 +166,13 @@ def default_lr(config: Config) -> float:
 
 def _moments(
     config: Config, settings: ImitationConfig, rng: np.random.Generator, listener: Listener
-) -> tuple[int, list[Moment]]:
+) -> tuple[int, list[Demonstration]]:
     """The number of episodes and the moments of all of them."""
     if settings.source is None:
         number = settings.episodes or EXPERT_EPISODES
-        return number, _expert_moments(config, number, settings.noise, rng, listener)
+        wanted = TinyConfig(games=number, noise=settings.noise)
+        history = config.prompt.history
+        return number, record_demonstrations(config.env, wanted, history, rng, listener.phase)
     every = read_recordings(settings.source)
     recordings = [one for one in every if settings.lost or one.outcome is Outcome.WON]
     if not recordings:
@@ -182,35 +187,6 @@ def _moments(
     return len(replayed), [moment for moments in replayed for moment in moments]
 
 
-def _expert_moments(
-    config: Config, episodes: int, noise: float, rng: np.random.Generator, listener: Listener
-) -> list[Moment]:
-    _check_expert(config)
-    wanted = replace(TinyConfig(), games=episodes, noise=noise)
-    found = record_demonstrations(config.env, wanted, config.prompt.history, rng, listener.phase)
-    return [Moment(one.view, "", one.action) for one in found]
-
-
-def _check_expert(config: Config) -> None:
-    """Raises UsageError if the environment has no expert."""
-    make_env(config.env).close()
-    try:
-        env = make_env(config.env, expert_action=True)
-    except UsageError as cause:
-        raise UsageError(
-            f"{config.env.id} has no expert: it takes no argument expert_action; give recorded "
-            "episodes with --from"
-        ) from cause
-    tasks = tasks_of(config.env, config.env.split)
-    _, info = env.reset(options={"task_id": tasks.ids[0]})
-    env.close()
-    if info.get("expert_action") is None:
-        raise UsageError(
-            f"{config.env.id} has no expert: its info has no 'expert_action'; give recorded "
-            "episodes with --from"
-        )
-
-
 def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
     source = config.model.name
     if source == EMBEDDED:
@@ -219,16 +195,11 @@ def _load(config: Config, listener: Listener) -> tuple[Any, Any]:
     # Loads no reference: imitation has no KL penalty.
     alone = replace(config, optim=replace(config.optim, kl_coef=0.0))
     model, tokenizer, _ = load_trained(alone, source, None)
-    check_context(
-        model,
-        prompt_tokens=config.prompt.max_prompt_tokens,
-        new_tokens=config.sampling.max_new_tokens,
-    )
     return model, tokenizer
 
 
 def as_samples(
-    moments: Sequence[Moment], builder: PromptBuilder, tokenizer: Any, config: Config
+    moments: Sequence[Demonstration], builder: PromptBuilder, tokenizer: Any, config: Config
 ) -> list[Sample]:
     """Prompts and responses as token ids, without those that exceed either budget.
 
@@ -260,7 +231,7 @@ def as_samples(
     return found
 
 
-def as_response(moment: Moment, style: str) -> str:
+def as_response(moment: Demonstration, style: str) -> str:
     """The response to imitate: as recorded if it has the form of the style, else rewritten.
 
     An expert has no thoughts, so in the style "think" its response is the action alone.
@@ -314,19 +285,7 @@ def _train(
 
 def _as_step(prompt: Sequence[int], response: Sequence[int]) -> Step:
     """A step with the fields that the learner reads."""
-    return Step(
-        index=0,
-        observation="",
-        prompt_ids=tuple(prompt),
-        response_ids=tuple(response),
-        logprobs=(),
-        response="",
-        action=None,
-        valid=True,
-        reason="ok",
-        reward=0.0,
-        weight_version=0,
-    )
+    return Step(0, "", tuple(prompt), tuple(response), (), "", None, True, "ok", 0.0, 0)
 
 
 def _evaluate(

@@ -12,15 +12,15 @@ import numpy as np
 from proxmo.config import OptimConfig
 from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import TrainingError
-from proxmo.policies.memory import memory_advice
-from proxmo.training.adapters import has_adapters, without_adapters
-from proxmo.training.batching import (
+from proxmo.policies.batching import (
     Sample,
     TokenBatch,
     collate,
     response_logprobs,
     shared_micro_batches,
 )
+from proxmo.policies.memory import memory_advice
+from proxmo.training.adapters import has_adapters
 from proxmo.training.loss import normaliser
 from proxmo.training.objectives import MicroBatch, Objective, clipped_policy_gradient
 from proxmo.training.schedule import learning_rate
@@ -271,8 +271,8 @@ class Learner:
         with torch.no_grad():
             if self.reference is not None:
                 return response_logprobs(self.reference, batch, temperature=self.temperature)[0]
-            with without_adapters(self.model) as base:
-                return response_logprobs(base, batch, temperature=self.temperature)[0]
+            with self.model.disable_adapter():
+                return response_logprobs(self.model, batch, temperature=self.temperature)[0]
 
     def _collect_gradients(self) -> None:
         """Adds the gradients of half-precision weights to those of their copies."""

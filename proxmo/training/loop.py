@@ -26,7 +26,6 @@ from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import RolloutError
 from proxmo.evaluation import Evaluation, evaluate_agent
 from proxmo.listener import Listener
-from proxmo.policies.transformers import check_context
 from proxmo.rollout.environments import EnvPool
 from proxmo.training.checkpoint import prune_checkpoints, save_checkpoint
 from proxmo.training.critic import Critic
@@ -152,11 +151,6 @@ class _Loop:
         self.listener.phase("loading model", text=source)
         self.model, self.tokenizer, reference = load_trained(
             config, initial, None if saved is None else source
-        )
-        check_context(
-            self.model,
-            prompt_tokens=config.prompt.max_prompt_tokens,
-            new_tokens=config.sampling.max_new_tokens,
         )
         pad_id = self.tokenizer.pad_token_id
         self.learner = Learner(

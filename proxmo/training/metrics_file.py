@@ -1,4 +1,7 @@
-"""metrics.jsonl: one JSON row per iteration, readable during the run and after a crash."""
+"""One JSON row per iteration, readable during the run and after a crash.
+
+metrics.jsonl and evaluations.jsonl are such files.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from proxmo.errors import DataError
 from proxmo.files import replace_text
 
 
-class MetricsFile:
-    """Appends rows to `metrics.jsonl`.
+class IterationFile:
+    """Appends rows to a file of JSON lines.
 
     A row is complete once it ends in a newline. Opening the file cuts off a row that a killed
     process left unfinished, so that the next row does not continue it.
@@ -29,23 +34,24 @@ class MetricsFile:
         if repair and path.exists():
             _cut_unfinished_row(path)
 
-    def append(self, iteration: int, metrics: Mapping[str, float]) -> None:
-        """Write one row; values that JSON cannot hold (nan, inf) become null."""
-        row: dict[str, float | int | None] = {"iteration": iteration}
-        row |= {key: _finite(value) for key, value in metrics.items()}
+    def append(self, iteration: int, values: Mapping[str, Any]) -> None:
+        """Writes one row; values that JSON cannot hold (nan, inf) become null."""
+        row = {"iteration": iteration} | {k: _plain(v) for k, v in values.items()}
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row, allow_nan=False) + "\n")
+            file.write(json.dumps(row) + "\n")
 
     def truncate_after(self, iteration: int) -> None:
-        """Drop the rows of later iterations, which a resumed run will measure again."""
-        if not self.path.exists():
-            return
-        rows = [row for row in read_rows(self.path) if row["iteration"] <= iteration]
+        """Drops the rows of later iterations, which a resumed run will measure again."""
+        rows = [row for row in self.rows() if row["iteration"] <= iteration]
         replace_text(self.path, "".join(json.dumps(row) + "\n" for row in rows))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The complete rows, oldest first; none before there is a file."""
+        return read_rows(self.path) if self.path.exists() else []
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the complete rows of a metrics file, oldest first.
+    """Reads the complete rows of a file, oldest first.
 
     Raises:
         DataError: the file is missing, or a line in it is not a row of metrics.
@@ -68,11 +74,9 @@ def _parse(line: str, path: Path, number: int) -> dict[str, Any]:
     return row
 
 
-def _finite(value: float) -> float | int | None:
-    # `float` and `int` turn numpy scalars into what json writes.
-    if isinstance(value, int):
-        return int(value)
-    return float(value) if math.isfinite(value) else None
+def _plain(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cut_unfinished_row(path: Path) -> None:

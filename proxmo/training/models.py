@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from proxmo.config import Config
-from proxmo.policies.transformers import load_model
+from proxmo.policies.transformers import check_context, load_model
 from proxmo.training.adapters import add_adapters
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, A
 
     Raises:
         DataError: a model cannot be loaded.
+        UsageError: prompts and responses may exceed its context.
         MissingDependencyError: peft or bitsandbytes is not installed.
     """
     wanted = config.model
@@ -60,4 +61,9 @@ def load_trained(config: Config, source: str, saved: str | None) -> tuple[Any, A
         # transformers renamed the method; versions with both warn about the old name.
         enable = getattr(model, "activation_checkpointing_enable", None)
         (enable or model.gradient_checkpointing_enable)({"use_reentrant": False})
+    check_context(
+        model,
+        prompt_tokens=config.prompt.max_prompt_tokens,
+        new_tokens=config.sampling.max_new_tokens,
+    )
     return model, tokenizer, reference

@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from proxmo.config import OptimConfig
-from proxmo.training.batching import TokenBatch, response_logprobs
+from proxmo.policies.batching import TokenBatch, response_logprobs
 from proxmo.training.loss import LossTerms, loss_terms, token_entropy, token_weights
 
 if TYPE_CHECKING:
     import torch
 
-
-class Trainee(Protocol):
-    """What an objective reads of a learner; see `learner.Learner`."""
-
-    model: Any
-    config: OptimConfig
-    temperature: float
-    max_response: int
-
-    @property
-    def anchored(self) -> bool:
-        """Whether there is a KL penalty."""
-        ...
-
-    def reference_logprobs(self, batch: TokenBatch) -> torch.Tensor:
-        """Log-probabilities under the reference, (B, L)."""
-        ...
+    from proxmo.training.learner import Learner
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +32,7 @@ class MicroBatch:
     old: torch.Tensor | None
 
 
-def clipped_policy_gradient(learner: Trainee, batch: MicroBatch) -> LossTerms:
+def clipped_policy_gradient(learner: Learner, batch: MicroBatch) -> LossTerms:
     """The objective of reinforcement learning; see `loss.loss_terms`."""
     import torch
 
@@ -80,7 +63,7 @@ def clipped_policy_gradient(learner: Trainee, batch: MicroBatch) -> LossTerms:
     )
 
 
-def cross_entropy(learner: Trainee, batch: MicroBatch) -> LossTerms:
+def cross_entropy(learner: Learner, batch: MicroBatch) -> LossTerms:
     """The objective of imitation: minus the log-probabilities of the responses."""
     logprobs, _ = response_logprobs(learner.model, batch.tokens, temperature=1.0)
     loss = -logprobs.masked_fill(~batch.tokens.response_mask, 0.0).sum()
@@ -89,4 +72,4 @@ def cross_entropy(learner: Trainee, batch: MicroBatch) -> LossTerms:
 
 
 # The learner divides the sums by what `loss.normaliser` says.
-Objective = Callable[[Trainee, MicroBatch], LossTerms]
+Objective = Callable[["Learner", MicroBatch], LossTerms]

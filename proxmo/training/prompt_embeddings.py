@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.training.batching import Sample, collate, micro_batches
+from proxmo.policies.batching import Sample, collate, micro_batches
 
 
 def prompt_embeddings(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from proxmo.agents.base import Decision, View
+from proxmo.agents.base import Decision
 from proxmo.config import EnvConfig
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError
@@ -27,38 +27,27 @@ from proxmo.listener import Listener
 from proxmo.rollout.environments import EnvPool
 from proxmo.rollout.episode import EpisodeRunner
 from proxmo.training.rollouts import ROLLOUT
+from proxmo.training.tiny import Demonstration
 from proxmo.types import Episode, Outcome
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedStep:
-    """Observation, response and action of a step; the action is None if the response had none."""
-
-    observation: str
-    response: str
-    action: str | None
-    valid: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded episode; `seed` is the entropy its environment was reset with."""
+    """A recorded episode.
+
+    Attributes:
+        task_id: its task.
+        outcome: how it ended.
+        seed: the entropy its environment was reset with.
+        steps: (observation, decision) of each step.
+    """
 
     task_id: str
     outcome: Outcome
     seed: tuple[int, ...]
-    steps: tuple[RecordedStep, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A step of a replayed episode: the agent's view, its response and its action."""
-
-    view: View
-    response: str
-    action: str
+    steps: tuple[tuple[str, Decision], ...]
 
 
 def recorded_settings(path: Path) -> dict[str, Any]:
@@ -95,23 +84,23 @@ def read_recordings(path: Path) -> list[Recording]:
 
 def replay(
     recordings: Sequence[Recording], env: EnvConfig, listener: Listener | None = None
-) -> list[list[Moment]]:
+) -> list[list[Demonstration]]:
     """Replays episodes and returns their valid steps, without episodes that go differently.
 
     Raises:
         DataError: all of them do.
     """
     listener = listener or Listener()
-    found: list[list[Moment]] = []
+    found: list[list[Demonstration]] = []
     causes: Counter[str] = Counter()
     with closing(EnvPool(env)) as pool:
         runner = EpisodeRunner(pool)
         for number, recording in enumerate(recordings, 1):
-            moments = _replay(runner, recording)
-            if isinstance(moments, str):
-                causes[moments] += 1
+            steps = _replay(runner, recording)
+            if isinstance(steps, str):
+                causes[steps] += 1
             else:
-                found.append(moments)
+                found.append(steps)
             listener.phase("replaying", done=number, total=len(recordings))
     if causes:
         cause, _ = causes.most_common(1)[0]
@@ -125,23 +114,23 @@ def replay(
     return found
 
 
-def _replay(runner: EpisodeRunner, recording: Recording) -> list[Moment] | str:
+def _replay(runner: EpisodeRunner, recording: Recording) -> list[Demonstration] | str:
     """The valid steps of an episode, or the reason why it cannot be replayed."""
     live = runner.start(0, 0, recording.task_id, 1, recording.seed)
-    moments: list[Moment] = []
+    found: list[Demonstration] = []
     ended = live if isinstance(live, Episode) else None
-    for step in recording.steps:
+    for observation, decision in recording.steps:
         if isinstance(live, Episode) or ended is not None:
             return (ended and ended.cause) or "it ends before its last step"
-        if live.observation != step.observation:
+        if live.observation != observation:
             return "another observation"
-        if step.valid and step.action is not None:
-            moments.append(Moment(live.situation(None).view, step.response, step.action))
-        decision = Decision(step.action, valid=step.valid, response=step.response)
+        if decision.valid and decision.action is not None:
+            view = live.situation(None).view
+            found.append(Demonstration(view, decision.action, decision.response))
         ended = runner.advance(live, decision)
     if ended is None or ended.outcome is not recording.outcome:
         return "another outcome"
-    return moments
+    return found
 
 
 def _read_file(file: Path, run_seed: int) -> Iterator[Recording]:
@@ -166,6 +155,8 @@ def _read_file(file: Path, run_seed: int) -> Iterator[Recording]:
 
 
 def _recording(row: Mapping[str, Any], seed: tuple[int, ...]) -> Recording:
-    keys = ("observation", "response", "action", "valid")
-    steps = tuple(RecordedStep(*(step[key] for key in keys)) for step in row["steps"])
+    steps = tuple(
+        (s["observation"], Decision(s["action"], valid=s["valid"], response=s["response"]))
+        for s in row["steps"]
+    )
     return Recording(row["task_id"], Outcome(row["outcome"]), seed, steps)

@@ -6,7 +6,6 @@ trains the embedded model, initial_model/.
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import importlib.metadata
 import json
@@ -16,6 +15,8 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
@@ -30,13 +31,16 @@ from proxmo.errors import CheckpointError, DataError, UsageError
 from proxmo.evaluation import Evaluation
 from proxmo.files import replace_text
 from proxmo.training.checkpoint import STATE_FILE, write_directory
-from proxmo.training.metrics_file import MetricsFile
+from proxmo.training.metrics_file import IterationFile
 from proxmo.types import Episode, Outcome
 
 if TYPE_CHECKING:
     from proxmo.credit import Credit
 
 PACKAGES = ("proxmo", "torch", "transformers", "tokenizers", "gymnasium", "numpy", "faiss-cpu")
+# Recorded of each episode and of each of its steps.
+EPISODE_FIELDS = ("group", "member", "task_id", "task_type", "task", "outcome", "score", "cause")
+STEP_FIELDS = ("observation", "response", "action", "valid", "reason", "reward")
 
 
 class RunDirectory:
@@ -63,7 +67,8 @@ class RunDirectory:
         if writes:
             self._check(resume)
         self._lock = FileLock(path / ".lock")
-        self.metrics = MetricsFile(path / "metrics.jsonl", repair=writes)
+        self.metrics = IterationFile(path / "metrics.jsonl", repair=writes)
+        self._evaluation_file = IterationFile(path / "evaluations.jsonl", repair=writes)
         self._evaluations = self._read_evaluations()
 
     def _check(self, resume: bool) -> None:
@@ -134,12 +139,12 @@ class RunDirectory:
 
     def settings(self) -> dict[str, Any]:
         """The settings that a checkpoint stores, as JSON."""
-        return {"config": dataclasses.asdict(self.config)}
+        return {"config": asdict(self.config)}
 
     def keep_initial(self, source: Path) -> None:
         """Copies the model the run starts from into the run, once."""
         if self._writes and not self.initial.exists():
-            write_directory(self.initial, lambda partial: _copy_files(source, partial))
+            write_directory(self.initial, partial(shutil.copytree, source, dirs_exist_ok=True))
 
     def checkpoint_path(self, iteration: int) -> Path:
         """The directory of the checkpoint of an iteration."""
@@ -170,8 +175,7 @@ class RunDirectory:
             return
         with self._writing():
             self.metrics.truncate_after(iteration)
-            text = "".join(f"{_evaluation_line(*one)}\n" for one in self._evaluations)
-            replace_text(self.path / "evaluations.jsonl", text)
+            self._evaluation_file.truncate_after(iteration)
             for path in (self.path / "episodes").glob("iteration_*.jsonl.gz*"):
                 number = path.name.removeprefix("iteration_").partition(".")[0]
                 if not number.isdigit() or int(number) > iteration:
@@ -192,21 +196,20 @@ class RunDirectory:
         if not self._writes:
             return
         target = self.path / "episodes" / f"iteration_{iteration:06d}.jsonl.gz"
-        partial = target.with_name(target.name + ".new")
+        unfinished = target.with_name(target.name + ".new")
         with self._writing():
-            with gzip.open(partial, "wt", encoding="utf-8") as file:
+            with gzip.open(unfinished, "wt", encoding="utf-8") as file:
                 for row in _episode_rows(episodes, credit, values):
                     file.write(json.dumps(row, ensure_ascii=False) + "\n")
-            partial.replace(target)
+            unfinished.replace(target)
             self.metrics.append(iteration, metrics)
 
     def record_evaluation(self, iteration: int, evaluation: Evaluation) -> None:
         """Appends an evaluation to evaluations.jsonl."""
         self._evaluations.append((iteration, evaluation))
-        if not self._writes:
-            return
-        with self._writing(), (self.path / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-            file.write(_evaluation_line(iteration, evaluation) + "\n")
+        if self._writes:
+            with self._writing():
+                self._evaluation_file.append(iteration, evaluation.to_json())
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -231,16 +234,8 @@ class RunDirectory:
         return max(scored)[1] if scored else None
 
     def _read_evaluations(self) -> list[tuple[int, Evaluation]]:
-        path = self.path / "evaluations.jsonl"
-        if not path.is_file():
-            return []
-        # The text after the last newline was being written when the process died.
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+        rows = self._evaluation_file.rows()
         return [(row.pop("iteration"), Evaluation.from_json(row)) for row in rows]
-
-
-def _evaluation_line(iteration: int, evaluation: Evaluation) -> str:
-    return json.dumps({"iteration": iteration, **evaluation.to_json()})
 
 
 def _episode_rows(
@@ -257,33 +252,11 @@ def _episode_rows(
     for episode in episodes:
         steps = []
         for step in episode.steps:
-            entry: dict[str, Any] = {
-                "observation": step.observation,
-                "response": step.response,
-                "action": step.action,
-                "valid": step.valid,
-                "reason": step.reason,
-                "reward": step.reward,
-                "prompt_tokens": len(step.prompt_ids),
-                "response_tokens": len(step.response_ids),
-            }
+            entry: dict[str, Any] = {name: getattr(step, name) for name in STEP_FIELDS}
+            entry["prompt_tokens"] = len(step.prompt_ids)
+            entry["response_tokens"] = len(step.response_ids)
             if episode.outcome is not Outcome.ERROR:
                 entry |= {name: float(column[row]) for name, column in columns.items()}
                 row += 1
             steps.append(entry)
-        yield {
-            "group": episode.group,
-            "member": episode.member,
-            "task_id": episode.task_id,
-            "task_type": episode.task_type,
-            "task": episode.task,
-            "outcome": episode.outcome.value,
-            "score": episode.score,
-            "cause": episode.cause,
-            "steps": steps,
-        }
-
-
-def _copy_files(source: Path, target: Path) -> None:
-    for path in sorted(source.iterdir()):
-        shutil.copy(path, target / path.name)
+        yield {name: getattr(episode, name) for name in EPISODE_FIELDS} | {"steps": steps}

@@ -13,10 +13,10 @@ import numpy as np
 from proxmo.config import Config
 from proxmo.distributed import SINGLE, ProcessGroup
 from proxmo.errors import RolloutError, TrainingError
+from proxmo.policies.batching import Sample, collate, response_logprobs
 from proxmo.policies.engines import NO_ENGINE, Engine, EngineRequest, find_engine
 from proxmo.policies.transformers import TransformersPolicy, end_token_ids
 from proxmo.training.adapters import export_model
-from proxmo.training.batching import Sample, collate, response_logprobs
 
 # Prompts and response tokens to compare log-probabilities on after an update.
 PROBES = 4

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from proxmo.training.batching import Sample, TokenBatch, collate
+from proxmo.policies.batching import Sample, TokenBatch, collate
 
 if TYPE_CHECKING:
     import torch
@@ -62,7 +62,7 @@ def sft_loss(model: Any, batch: TokenBatch, *, prompt_weight: float) -> tuple[Te
 
 def fit(
     model: Any,
-    draw: Callable[[np.random.Generator, int], Sequence[Sample]],
+    samples: Sequence[Sample],
     config: SftConfig,
     *,
     pad_id: int,
@@ -73,10 +73,10 @@ def fit(
 
     Args:
         model: causal language model.
-        draw: returns that many (prompt ids, response ids) samples.
+        samples: (prompt ids, response ids) pairs, of which each step draws `batch_size`.
         config: length and rates.
         pad_id: padding token.
-        rng: handed to `draw`.
+        rng: draws the samples.
         progress: called with (step, running mean of the response loss).
 
     Returns:
@@ -89,7 +89,8 @@ def fit(
     mean = float("nan")
     model.train()
     for step in range(config.steps):
-        batch = collate(draw(rng, config.batch_size), pad_id=pad_id, device=model.device)
+        drawn = [samples[int(i)] for i in rng.integers(len(samples), size=config.batch_size)]
+        batch = collate(drawn, pad_id=pad_id, device=model.device)
         loss, response_loss = sft_loss(model, batch, prompt_weight=config.prompt_weight)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)

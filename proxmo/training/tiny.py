@@ -26,11 +26,13 @@ import numpy as np
 from proxmo.agents.parser import BLANK
 from proxmo.agents.prompts import PromptBuilder, Turn, View
 from proxmo.config import EnvConfig, PromptConfig
+from proxmo.errors import UsageError
+from proxmo.policies.batching import Sample
 from proxmo.rollout.environments import make_env
-from proxmo.training.batching import Sample
 from proxmo.training.checkpoint import write_directory
+from proxmo.training.request import tasks_of
 from proxmo.training.sft import SftConfig, fit
-from proxmo_envs import description_of, task_set
+from proxmo_envs import description_of
 
 Progress = Callable[..., None]
 
@@ -46,7 +48,7 @@ _WORD = re.compile(r"([^A-Za-z0-9]?)([A-Za-z0-9]+)")
 # The code that the cached model depends on besides the settings: modules and whole packages.
 SOURCES = (
     "proxmo.agents",
-    "proxmo.training.batching",
+    "proxmo.policies.batching",
     "proxmo.training.sft",
     "proxmo.training.tiny",
 )
@@ -83,10 +85,11 @@ def tiny_config(env_id: str) -> TinyConfig:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A step of an episode: the agent's view, and the action to imitate."""
+    """A step of an episode: the agent's view, the action to imitate, and the whole response."""
 
     view: View
     action: str
+    response: str = ""
 
 
 def tiny_model_path(
@@ -150,14 +153,11 @@ def build_tiny(
         torch.manual_seed(config.seed)
         model = new_model(tokenizer, config)
 
-    def draw(rng: np.random.Generator, n: int) -> list[Sample]:
-        return [samples[int(i)] for i in rng.integers(len(samples), size=n)]
-
     def report(step: int, loss: float) -> None:
         total = config.imitation.steps
         progress("imitating the expert", done=step, total=total, text=f"loss {loss:.3f}")
 
-    fit(model, draw, config.imitation, pad_id=tokenizer.pad_token_id, rng=rng, progress=report)
+    fit(model, samples, config.imitation, pad_id=tokenizer.pad_token_id, rng=rng, progress=report)
 
     def fill(path: Path) -> None:
         model.save_pretrained(path)
@@ -184,10 +184,12 @@ def record_demonstrations(
     With probability `noise` a random action replaces the expert's: a possible one, or one that was
     possible earlier or elsewhere. The latter shows the response to a mistake; a model that has
     never seen "Nothing happens." repeats the mistake until the step limit.
+
+    Raises:
+        UsageError: the environment has no expert, or the split no tasks.
     """
-    tasks = task_set(env_config.id, env_config.split, env_config.data, **env_config.kwargs)
-    chosen = tasks.sample(rng, config.games)
     env = make_env(env_config, expert_action=True)
+    chosen = tasks_of(env_config, env_config.split).sample(rng, config.games)
     found: list[Demonstration] = []
     elsewhere: list[str] = []
     for number, task in enumerate(chosen):
@@ -200,6 +202,8 @@ def record_demonstrations(
                 info["task"], tuple(turns[-history:] if history else ()), len(turns), observation,
                 tuple(admissible),
             )  # fmt: skip
+            if info.get("expert_action") is None:
+                raise UsageError(f"{env_config.id} has no expert: its info has no 'expert_action'")
             action = shown = info["expert_action"]
             draw = rng.random()
             pool = elsewhere if elsewhere and draw < config.noise / 2 else admissible

@@ -20,8 +20,8 @@ import pytest
 from proxmo.checkpoints import list_checkpoints
 from proxmo.distributed import SINGLE, check_devices
 from proxmo.errors import TrainingError, UsageError
+from proxmo.policies.batching import shared_micro_batches
 from proxmo.rollout.collector import Collector
-from proxmo.training.batching import shared_micro_batches
 from proxmo.training.launcher import Processes
 from proxmo.training.loop import Trainer
 from proxmo.training.metrics_file import read_rows

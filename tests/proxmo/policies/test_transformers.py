@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from proxmo.errors import DataError, UsageError
+from proxmo.policies.batching import collate, response_logprobs
 from proxmo.policies.transformers import (
     TransformersPolicy,
     check_context,
     end_token_ids,
     load_model,
 )
-from proxmo.training.batching import collate, response_logprobs
 from tests.fakes import dropout_model, save_tiny_model, tiny_model, tiny_tokenizer
 
 torch = pytest.importorskip("torch")
@@ -71,14 +71,6 @@ def test_the_trainer_computes_the_log_probabilities_the_sampler_recorded(
         assert torch.allclose(computed[row, : len(response.ids)], recorded, atol=1e-5)
 
 
-def test_the_recorded_log_probability_is_that_of_the_distribution_sampled_from(prompts):
-    model = tiny_model()
-    for prompt, response in zip(prompts, sample(model, prompts, temperature=0.7), strict=True):
-        for at, token in enumerate(response.ids):
-            expected = next_distribution(model, prompt + list(response.ids[:at]), 0.7)[token]
-            assert response.logprobs[at] == pytest.approx(math.log(expected), abs=1e-5)
-
-
 @pytest.mark.parametrize("own_seeds", [False, True])
 @pytest.mark.parametrize("temperature", [0.6, 1.0, 1.5])
 def test_tokens_are_drawn_with_their_probabilities(
@@ -101,13 +93,18 @@ def test_tokens_are_drawn_with_their_probabilities(
     assert chi_square < freedom + 4 * math.sqrt(2 * freedom)
 
 
-def test_temperature_zero_takes_the_likeliest_token_each_time(prompts: list[list[int]]):
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_the_recorded_log_probability_is_that_of_the_distribution_sampled_from(
+    temperature: float, prompts: list[list[int]]
+):
     model = tiny_model()
-    for prompt, response in zip(prompts, sample(model, prompts, temperature=0.0), strict=True):
+    responses = sample(model, prompts, temperature=temperature)
+    for prompt, response in zip(prompts, responses, strict=True):
         for at, token in enumerate(response.ids):
-            distribution = next_distribution(model, prompt + list(response.ids[:at]), 1.0)
-            assert token == distribution.argmax()
+            before = prompt + list(response.ids[:at])
+            distribution = next_distribution(model, before, temperature or 1.0)
             assert response.logprobs[at] == pytest.approx(math.log(distribution[token]), abs=1e-5)
+            assert temperature or token == distribution.argmax()
 
 
 def test_equal_seeds_give_equal_responses_and_others_others(prompts: list[list[int]]):
@@ -200,26 +197,6 @@ def test_sampling_is_without_dropout_and_leaves_the_training_mode_as_it_was(prom
     assert sample(model, prompts, temperature=0.0) == first
     assert sample(model.eval(), prompts, temperature=0.0) == first
     assert not model.training
-
-
-@pytest.mark.parametrize("budget", [1, 60, 150, 10_000])
-def test_greedy_responses_do_not_depend_on_the_batches(budget: int, prompts: list[list[int]]):
-    model = tiny_model()
-    together = sample(model, prompts, temperature=0.0)
-    apart = sample(model, prompts, temperature=0.0, max_batch_tokens=budget)
-    assert [r.ids for r in apart] == [r.ids for r in together]
-
-
-def test_batches_stay_under_their_budget_and_responses_come_in_the_order_of_the_prompts():
-    policy = TransformersPolicy(tiny_model(), tiny_tokenizer(), max_batch_tokens=100)
-    lengths = [3, 40, 5, 4, 90, 6, 38, 3]
-    prompts = [[5] * n for n in lengths]
-    order = sorted(range(8), key=lengths.__getitem__)
-    chunks = policy._chunks(order, prompts, 10)
-    assert sorted(i for chunk in chunks for i in chunk) == list(range(8))
-    for chunk in chunks:
-        assert len(chunk) == 1 or len(chunk) * (max(lengths[i] for i in chunk) + 10) <= 100
-    assert [4] in chunks  # over the budget by itself, and sampled all the same
 
 
 def test_a_saved_model_loads_as_what_it_was(tmp_path: Path, prompts: list[list[int]]):

@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from proxmo.config import RolloutConfig
 from proxmo.errors import RolloutError
+from proxmo.policies.batching import collate, response_logprobs
+from proxmo.policies.engines import EngineRequest
 from proxmo.policies.transformers import end_token_ids, load_model
-from proxmo.training.batching import collate, response_logprobs
 from tests.fakes import save_tiny_model, tiny_tokenizer
 
 if importlib.util.find_spec("vllm") is None:
@@ -58,18 +60,21 @@ def trained(directory: Path) -> Any:
 @pytest.fixture(scope="module", params=["in process", "server"])
 def policy(request: Any, directory: Path, trained: Any) -> Iterator[Any]:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    ends = sorted(end_token_ids(*trained))
+    asked = EngineRequest(
+        source=str(directory),
+        tokenizer=trained[1],
+        end_ids=tuple(sorted(end_token_ids(*trained))),
+        dtype="float32",
+        device="cpu",
+        max_tokens=256,
+        rollout=RolloutConfig(
+            engine_url=f"http://127.0.0.1:{PORT}", engine_options={"enforce_eager": True}
+        ),
+    )
     if request.param == "in process":
         from proxmo.policies.vllm import VllmPolicy
 
-        made: Any = VllmPolicy(
-            str(directory),
-            trained[1],
-            end_ids=ends,
-            dtype="float32",
-            max_tokens=256,
-            enforce_eager=True,
-        )
+        made: Any = VllmPolicy(asked)
         yield made
         made.close()
         return
@@ -83,19 +88,19 @@ def policy(request: Any, directory: Path, trained: Any) -> Iterator[Any]:
         env={**os.environ, "VLLM_SERVER_DEV_MODE": "1"},
     )
     try:
-        yield connect(server, trained[1], ends)
+        yield connect(server, asked)
     finally:
         server.terminate()
         server.wait(60)
 
 
-def connect(server: subprocess.Popen[bytes], tokenizer: Any, ends: list[int]) -> Any:
+def connect(server: subprocess.Popen[bytes], asked: EngineRequest) -> Any:
     from proxmo.policies.vllm_server import VllmServerPolicy
 
     until = time.monotonic() + 300
     while True:
         try:
-            return VllmServerPolicy(f"http://127.0.0.1:{PORT}", tokenizer, end_ids=ends)
+            return VllmServerPolicy(asked)
         except RolloutError:
             if server.poll() is not None or time.monotonic() > until:
                 raise

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from proxmo.config import RolloutConfig
 from proxmo.errors import RolloutError
+from proxmo.policies.engines import EngineRequest
 from tests.fakes import tiny_tokenizer
 
 pytest.importorskip("openai", reason="the client needs openai")
@@ -63,7 +65,19 @@ def stub() -> Iterator[Any]:
 
 
 def connect(stub: Any) -> VllmServerPolicy:
-    return VllmServerPolicy(stub.url, tiny_tokenizer(), end_ids=[END], timeout_s=10)
+    return VllmServerPolicy(request_for(stub.url))
+
+
+def request_for(url: str) -> EngineRequest:
+    return EngineRequest(
+        source="tiny",
+        tokenizer=tiny_tokenizer(),
+        end_ids=(END,),
+        dtype="float32",
+        device="cpu",
+        max_tokens=64,
+        rollout=RolloutConfig(engine="vllm-server", engine_url=url),
+    )
 
 
 def test_tokens_go_in_and_come_out_as_they_are(stub: Any):
@@ -119,4 +133,4 @@ def test_a_request_that_fails_is_an_error_of_its_own_response(stub: Any):
 
 def test_nobody_at_the_address_is_one_clear_error():
     with pytest.raises(RolloutError, match="no vLLM server answers at http://127.0.0.1:9"):
-        VllmServerPolicy("http://127.0.0.1:9", tiny_tokenizer(), end_ids=[END])
+        VllmServerPolicy(request_for("http://127.0.0.1:9"))

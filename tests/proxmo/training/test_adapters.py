@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from proxmo.config import ModelConfig
-from proxmo.training.adapters import add_adapters, export_model, has_adapters, without_adapters
+from proxmo.training.adapters import add_adapters, export_model, has_adapters
 from tests.fakes import rng, tiny_model
 from tests.proxmo.training.test_learner import OPTIM, TEXTS, learner, sampled
 
@@ -57,8 +57,8 @@ def test_equal_seeds_give_equal_adapters_and_leave_the_global_generator_alone():
 def test_training_moves_the_adapters_and_not_the_base():
     model, _ = trained()
     assert not torch.allclose(logits(model), logits(tiny_model()), atol=1e-3)
-    with without_adapters(model) as base:
-        assert torch.equal(logits(base), logits(tiny_model()))
+    with model.disable_adapter():
+        assert torch.equal(logits(model), logits(tiny_model()))
 
 
 def test_the_base_is_the_reference_of_the_kl():

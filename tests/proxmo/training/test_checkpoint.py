@@ -87,42 +87,29 @@ def test_a_checkpoint_opens_without_this_package(tmp_path: Path):
     assert float(total) == pytest.approx(logits, rel=1e-5)
 
 
-def test_the_latest_checkpoint_is_the_one_of_the_highest_iteration(tmp_path: Path):
+def test_the_latest_checkpoint_is_the_whole_one_of_the_highest_iteration(tmp_path: Path):
     assert latest_checkpoint(tmp_path) is None
     for iteration in (2, 10, 9):
         empty_checkpoint(tmp_path, iteration)
-    latest = latest_checkpoint(tmp_path)
-    assert latest is not None and latest.iteration == 10
+    folder = tmp_path / "checkpoints"
+    for name in (".partial-step_15-1", ".partial-old-step_16-1", "step_x", "step_17.bak"):
+        (folder / name).mkdir()
+        (folder / name / "proxmo.json").write_text('{"iteration": 19}')
+    (folder / "step_18").mkdir()
+    (folder / "step_19").write_text("a file")
     assert read_checkpoint(tmp_path).iteration == 10
     assert [number for number, _ in list_checkpoints(tmp_path)] == [2, 9, 10]
 
 
-def test_what_is_no_whole_checkpoint_is_never_the_latest(tmp_path: Path):
-    empty_checkpoint(tmp_path, 2)
-    folder = tmp_path / "checkpoints"
-    for name in (".partial-step_5-123", ".partial-old-step_6-1", "step_x", "step_7.bak", "step_-3"):
-        (folder / name).mkdir()
-        (folder / name / "proxmo.json").write_text('{"iteration": 9}')
-    (folder / "step_8").mkdir()
-    (folder / "step_9").write_text("a file")
-    latest = latest_checkpoint(tmp_path)
-    assert latest is not None and latest.iteration == 2
-
-
-def test_a_save_replaces_the_checkpoint_of_the_same_iteration(tmp_path: Path):
-    save(tmp_path, 1, state={"generation": 1})
-    path = save(tmp_path, 1, state={"generation": 2})
-    assert torch.load(path / STATE_FILE, weights_only=True) == {"generation": 2}
-    assert hidden(tmp_path) == []
-
-
-def test_a_save_replaces_half_a_checkpoint_that_somebody_left_there(tmp_path: Path):
+def test_a_save_replaces_what_is_there_whole_or_half(tmp_path: Path):
     broken = tmp_path / "checkpoints" / "step_4"
     broken.mkdir(parents=True)
     (broken / "model.safetensors").write_text("half")
-    save(tmp_path, 4)
-    assert read_checkpoint(broken).iteration == 4
-    assert (broken / "model.safetensors").stat().st_size > 10_000
+    for generation in (1, 2):
+        path = save(tmp_path, 4, state={"generation": generation})
+        assert torch.load(path / STATE_FILE, weights_only=True) == {"generation": generation}
+        assert (path / "model.safetensors").stat().st_size > 10_000
+    assert hidden(tmp_path) == []
 
 
 def test_of_two_directories_made_at_once_the_first_stays(tmp_path: Path):
@@ -278,37 +265,28 @@ def test_the_newest_checkpoints_and_the_protected_one_are_kept(tmp_path: Path):
     (tmp_path / "checkpoints" / ".partial-step_8-99").mkdir()
     prune_checkpoints(tmp_path, keep=2, protect=3)
     assert [number for number, _ in list_checkpoints(tmp_path)] == [3, 6, 7]
+    prune_checkpoints(tmp_path, keep=0, protect=99)  # the newest always stays
+    assert [number for number, _ in list_checkpoints(tmp_path)] == [7]
     assert hidden(tmp_path) == []
 
 
-@pytest.mark.parametrize("protect", [None, 99])
-def test_the_newest_checkpoint_always_stays(tmp_path: Path, protect: int | None):
-    for iteration in (1, 2):
-        empty_checkpoint(tmp_path, iteration)
-    prune_checkpoints(tmp_path, keep=0, protect=protect)
-    assert [number for number, _ in list_checkpoints(tmp_path)] == [2]
-
-
-def test_a_directory_that_does_not_exist_is_a_checkpoint_error(tmp_path: Path):
-    with pytest.raises(CheckpointError, match="does not exist"):
-        read_checkpoint(tmp_path / "nothing")
-
-
-def test_a_run_without_a_checkpoint_says_so(tmp_path: Path):
-    (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(CheckpointError, match="no complete checkpoint yet"):
-        read_checkpoint(tmp_path)
-
-
-@pytest.mark.parametrize("settings", [None, "not json", "[]", "{}", '{"iteration": "x"}', "\x00"])
-def test_what_is_not_a_checkpoint_is_a_checkpoint_error(tmp_path: Path, settings: str | None):
-    if settings is not None:
-        (tmp_path / "proxmo.json").write_text(settings)
-    with pytest.raises(CheckpointError, match="is not a proxmo checkpoint"):
-        read_checkpoint(tmp_path)
-
-
-def test_a_file_is_not_a_checkpoint(tmp_path: Path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CheckpointError, match="is not a proxmo checkpoint"):
-        read_checkpoint(tmp_path / "file")
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        ("nothing", None, "does not exist"),
+        ("checkpoints/notes.txt", "", "no complete checkpoint yet"),
+        ("some.txt", "", "is not a proxmo checkpoint"),
+        ("proxmo.json", "not json", "is not a proxmo checkpoint"),
+        ("proxmo.json", "[]", "is not a proxmo checkpoint"),
+        ("proxmo.json", '{"iteration": "x"}', "is not a proxmo checkpoint"),
+    ],
+)
+def test_what_is_not_a_checkpoint_is_a_checkpoint_error(
+    name: str, content: str | None, text: str, tmp_path: Path
+):
+    path = tmp_path / "run"
+    if content is not None:
+        (path / name).parent.mkdir(parents=True)
+        (path / name).write_text(content)
+    with pytest.raises(CheckpointError, match=text):
+        read_checkpoint(path)

@@ -14,8 +14,8 @@ from proxmo.checkpoints import read_checkpoint
 from proxmo.config import Config, EnvConfig, EvalConfig, ModelConfig, OptimConfig, SamplingConfig
 from proxmo.config_loading import load_toml
 from proxmo.errors import DataError, UsageError
+from proxmo.policies.batching import Sample
 from proxmo.policies.transformers import load_model
-from proxmo.training.batching import Sample
 from proxmo.training.imitation import (
     ImitationConfig,
     as_response,
@@ -25,7 +25,7 @@ from proxmo.training.imitation import (
 )
 from proxmo.training.learner import Learner
 from proxmo.training.objectives import cross_entropy
-from proxmo.training.recorded import Moment
+from proxmo.training.tiny import Demonstration
 from proxmo.types import Step
 from tests.fakes import COUNTER, counter_config, rng, save_tiny_model, tiny_model, tiny_tokenizer
 
@@ -125,8 +125,12 @@ def test_a_directory_in_use_is_refused_before_anything_is_done(config: Config, t
         fine_tune(config, EXPERT, tmp_path)
 
 
-def test_a_world_without_an_expert_is_refused_with_the_way_out(config: Config, tmp_path: Path):
+def test_a_world_without_an_expert_or_without_tasks_is_refused(config: Config, tmp_path: Path):
     import gymnasium
+
+    empty = replace(config, env=EnvConfig(id=COUNTER, kwargs={"tasks": 0}))
+    with pytest.raises(UsageError, match="'train' of .* has no tasks"):
+        fine_tune(empty, EXPERT, tmp_path / "out")
 
     gymnasium.register(
         id="NoExpert-v0",
@@ -135,12 +139,6 @@ def test_a_world_without_an_expert_is_refused_with_the_way_out(config: Config, t
     alone = replace(config, env=EnvConfig(id="NoExpert-v0"))
     with pytest.raises(UsageError, match="no expert.*--from"):
         fine_tune(alone, EXPERT, tmp_path / "out")
-
-
-def test_a_split_without_tasks_is_refused(config: Config, tmp_path: Path):
-    empty = replace(config, env=EnvConfig(id=COUNTER, kwargs={"tasks": 0}))
-    with pytest.raises(UsageError, match="'train' of .* has no tasks"):
-        fine_tune(empty, EXPERT, tmp_path / "out")
 
 
 THOUGHT = "<think>5 > 4</think>"
@@ -162,13 +160,13 @@ VIEW = View("to 5", (), 0, "now 4", ["up", "down"])
 def test_a_response_keeps_its_words_where_it_has_the_form_of_the_style(
     style: str, recorded: str, expected: str
 ):
-    assert as_response(Moment(VIEW, recorded, "up"), style) == expected
+    assert as_response(Demonstration(VIEW, "up", recorded), style) == expected
 
 
 def test_samples_end_with_the_end_of_turn_and_what_is_too_long_is_left_out(config: Config):
     tokenizer = tiny_tokenizer()
     builder = PromptBuilder(config.prompt, tokenizer)
-    moments = [Moment(VIEW, "", "down"), Moment(VIEW, "", "down" * 20)]
+    moments = [Demonstration(VIEW, "down"), Demonstration(VIEW, "down" * 20)]
     (sample,) = as_samples(moments, builder, tokenizer, config)
     assert list(sample[0]) == builder.build(VIEW).ids
     assert tokenizer.decode(list(sample[1])) == "down<end>"

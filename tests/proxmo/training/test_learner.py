@@ -12,8 +12,8 @@ import pytest
 
 from proxmo.config import OptimConfig
 from proxmo.errors import TrainingError
+from proxmo.policies.batching import collate, response_logprobs
 from proxmo.policies.transformers import TransformersPolicy
-from proxmo.training.batching import collate, response_logprobs
 from proxmo.training.learner import Learner
 from proxmo.types import Step
 from tests.fakes import dropout_model, rng, tiny_model, tiny_tokenizer
@@ -116,7 +116,13 @@ def test_a_step_of_no_advantage_counts_as_tokens_but_pulls_nowhere():
     assert among["loss/grad_norm"] == pytest.approx(share * alone["loss/grad_norm"], rel=1e-4)
 
 
-def test_steps_without_advantage_are_left_out_only_where_nothing_else_pulls_at_them(monkeypatch):
+@pytest.mark.parametrize(
+    ("changes", "reference", "passes"),
+    [({}, False, 3), ({"entropy_coef": 0.1}, False, 12), ({"kl_coef": 0.1}, True, 12)],
+)
+def test_steps_without_advantage_are_left_out_only_where_nothing_else_pulls_at_them(
+    changes: dict[str, float], reference: bool, passes: int, monkeypatch: pytest.MonkeyPatch
+):
     seen: list[int] = []
     original = Learner._collate
 
@@ -125,16 +131,10 @@ def test_steps_without_advantage_are_left_out_only_where_nothing_else_pulls_at_t
         return original(self, steps, *rest)
 
     monkeypatch.setattr(Learner, "_collate", spy)
-    advantages = np.zeros(len(TEXTS))
-    advantages[:3] = 1.0
-    update(tiny_model(), OPTIM, advantages)
-    assert sum(seen) == 3
-    seen.clear()
-    update(tiny_model(), replace(OPTIM, entropy_coef=0.1), advantages)
-    assert sum(seen) == len(TEXTS)
-    seen.clear()
-    update(tiny_model(), replace(OPTIM, kl_coef=0.1), advantages, reference=tiny_model())
-    assert sum(seen) == len(TEXTS)
+    advantages = np.array([1.0] * 3 + [0.0] * 9)
+    other = tiny_model() if reference else None
+    update(tiny_model(), replace(OPTIM, **changes), advantages, reference=other)
+    assert sum(seen) == passes
 
 
 def test_without_any_advantage_nothing_moves_and_nothing_is_claimed_to_be_measured():
@@ -151,8 +151,11 @@ def test_sampler_and_trainer_agree_in_the_first_pass():
     # Where all ratios are 1 the loss is minus the token mean of the advantage.
     steps = sampled(tiny_model())
     lengths = np.array([len(s.response_ids) for s in steps])
-    mean = (np.linspace(-1.0, 1.0, len(steps)) * lengths).sum() / lengths.sum()
-    assert metrics["loss/policy"] == pytest.approx(-mean, abs=1e-6)
+    advantages = np.linspace(-1.0, 2.0, len(steps))
+    for kind, weight in (("token", lengths), ("sequence", np.ones(len(steps)))):
+        _, metrics = update(tiny_model(), replace(OPTIM, aggregation=kind), advantages)
+        mean = (advantages * weight).sum() / weight.sum()
+        assert metrics["loss/policy"] == pytest.approx(-mean, abs=1e-6)
 
 
 @pytest.mark.parametrize("checkpointing", [False, True])
@@ -326,13 +329,3 @@ def test_recomputed_log_probabilities_correct_a_sampler_that_computes_otherwise(
     capped = replace(config, importance_cap=1.1)
     metrics = learner(tiny_model(), capped).update(other, advantages, rng=rng())
     assert metrics["loss/policy"] == pytest.approx(-1.1, rel=1e-3)
-
-
-def test_a_response_weighs_the_same_whatever_its_length_where_sequences_count():
-    model = tiny_model()
-    steps = sampled(model)
-    advantages = np.linspace(-1.0, 1.0, len(steps))
-    metrics = learner(model, replace(OPTIM, aggregation="sequence")).update(
-        steps, advantages, rng=rng()
-    )
-    assert metrics["loss/policy"] == pytest.approx(-advantages.mean(), abs=1e-6)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from proxmo.errors import DataError
-from proxmo.training.metrics_file import MetricsFile, read_rows
+from proxmo.training.metrics_file import IterationFile, read_rows
 
 
 def iterations(path: Path) -> list[int]:
@@ -17,7 +17,7 @@ def iterations(path: Path) -> list[int]:
 
 
 def test_rows_come_back_as_they_were_written(tmp_path: Path):
-    sink = MetricsFile(tmp_path / "metrics.jsonl")
+    sink = IterationFile(tmp_path / "metrics.jsonl")
     sink.append(1, {"loss/kl": 0.1 + 0.2, "train/error_episodes": 3})
     sink.append(2, {"loss/kl": 1e-300})
     assert read_rows(sink.path) == [
@@ -27,7 +27,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path):
 
 
 def test_numbers_of_numpy_become_numbers_and_what_is_not_finite_null(tmp_path: Path):
-    sink = MetricsFile(tmp_path / "metrics.jsonl")
+    sink = IterationFile(tmp_path / "metrics.jsonl")
     sink.truncate_after(3)  # before there is a file
     sink.append(1, {"a": np.float32(0.5), "b": np.int64(3), "c": np.nan, "d": float("-inf")})
     row = json.loads(sink.path.read_text(), parse_constant=lambda name: pytest.fail(name))
@@ -35,7 +35,7 @@ def test_numbers_of_numpy_become_numbers_and_what_is_not_finite_null(tmp_path: P
 
 
 def test_a_resumed_run_drops_the_rows_it_will_measure_again(tmp_path: Path):
-    sink = MetricsFile(tmp_path / "metrics.jsonl")
+    sink = IterationFile(tmp_path / "metrics.jsonl")
     for iteration in (1, 2, 3, 4):
         sink.append(iteration, {"loss/kl": iteration / 3})
     sink.truncate_after(2)
@@ -50,7 +50,7 @@ def test_a_row_a_killed_process_left_half_written_is_cut_off(tmp_path: Path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"iteration": 1}\n{"iteration": 2, "loss/k')
     assert iterations(path) == [1]
-    MetricsFile(path).append(2, {})
+    IterationFile(path).append(2, {})
     assert iterations(path) == [1, 2]
 
 

@@ -87,8 +87,9 @@ def test_episodes_that_go_otherwise_now_are_left_out_with_their_cause(
 ):
     recordings = read_recordings(evaluated[0])
     steps = recordings[0].steps
+    elsewhere = ("the moon", steps[0][1])
     others = [
-        replace(recordings[0], steps=(replace(steps[0], observation="the moon"), *steps[1:])),
+        replace(recordings[0], steps=(elsewhere, *steps[1:])),
         replace(recordings[1], outcome=Outcome.LOST),
         replace(recordings[2], steps=(*recordings[2].steps, steps[0])),
         replace(recordings[3], task_id="no-such-task-x"),

@@ -12,7 +12,6 @@ from proxmo.config_loading import load_toml
 from proxmo.credit import assign
 from proxmo.errors import CheckpointError, DataError, UsageError
 from proxmo.evaluation import Evaluation, TypeResult
-from proxmo.files import replace_text
 from proxmo.training.checkpoint import STATE_FILE
 from proxmo.training.run_directory import RunDirectory
 from tests.fakes import counter_config
@@ -166,11 +165,3 @@ def test_the_initial_model_is_kept_once(directory: RunDirectory, tmp_path: Path)
     (source / "config.json").write_text("second")
     directory.keep_initial(source)
     assert (directory.initial / "config.json").read_text() == "first"
-
-
-def test_a_text_is_replaced_whole(tmp_path: Path):
-    path = tmp_path / "text"
-    path.write_text("old")
-    replace_text(path, "new\u00e9\n")
-    assert path.read_text(encoding="utf-8") == "new\u00e9\n"
-    assert [one.name for one in tmp_path.iterdir()] == ["text"]

@@ -18,7 +18,7 @@ from proxmo.policies.base import Response
 from proxmo.policies.engines import EngineRequest
 from proxmo.policies.transformers import TransformersPolicy, load_model
 from proxmo.training import sampler as sampler_module
-from tests.fakes import counter_config, save_tiny_model
+from tests.fakes import counter_config
 from tests.proxmo.training.test_loop import FULL, assert_same_run, model, rows, run, stopped_at
 
 torch = pytest.importorskip("torch")
@@ -76,6 +76,12 @@ def load_model_weights(model: Any, directory: Path) -> Any:
     model.load_state_dict(load_file(directory / "model.safetensors"), strict=False)
     model.tie_weights()
     return model
+
+
+def halve(model: Any) -> None:
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(0.5)
 
 
 @pytest.fixture
@@ -165,15 +171,6 @@ def test_the_engine_rests_while_the_trainer_works_and_is_closed_at_the_end(
     assert order == ["sleep", "wake", "load"] * 2 + ["close"]
 
 
-def test_a_sampler_that_keeps_the_old_weights_stops_the_run(
-    engine: Any, model: Path, tmp_path: Path
-):
-    started = engine(Elsewhere, forgetful=True)
-    with pytest.raises(RolloutError, match="after update 1 the sampler's log-probabilities differ"):
-        run(with_engine(model), tmp_path / "run")
-    assert started[0].calls[-1] == "close"
-
-
 def test_a_model_that_is_broken_from_the_start_is_told_as_that(model: Path, tmp_path: Path):
     from safetensors.torch import load_file, save_file
 
@@ -193,12 +190,40 @@ def test_a_wide_tolerance_lets_a_gap_pass_and_it_is_logged(
     assert rows(tmp_path / "run")[-1]["rollout/sync_gap"] > 1e-3
 
 
-def test_a_response_of_older_weights_than_allowed_is_refused(
-    engine: Any, model: Path, tmp_path: Path
+class Other(Elsewhere):
+    """Starts with weights of its own."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        halve(self.model)
+
+
+class Dies(Elsewhere):
+    """Fails after the first update."""
+
+    def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Response]:
+        if self.weight_version:
+            return [Response((), (), "", "error", 1, error="engine core died") for _ in prompts]
+        return super().generate(prompts, **options)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "text"),
+    [
+        (Elsewhere, {"forgetful": True}, "after update 1 the sampler's log-probabilities differ"),
+        (Other, {}, "after update 0 the sampler's log-probabilities differ"),
+        (Stamps, {}, "sampled 1 updates ago, but rollout.lag allows 0"),
+        (Dies, {}, "does not answer when compared: engine core died"),
+    ],
+    ids=["old weights", "other weights", "old stamps", "dead"],
+)
+def test_an_engine_that_does_not_sample_the_trained_policy_stops_the_run_and_is_closed(
+    kind: Any, options: Any, text: str, engine: Any, model: Path, tmp_path: Path
 ):
-    engine(Stamps)
-    with pytest.raises(RolloutError, match="sampled 1 updates ago, but rollout.lag allows 0"):
+    started = engine(kind, **options)
+    with pytest.raises(RolloutError, match=text):
         run(with_engine(model), tmp_path / "run")
+    assert started[0].calls[-1] == "close"
 
 
 def test_episodes_of_the_next_iteration_are_played_beside_the_training_one_update_behind(
@@ -237,9 +262,7 @@ def test_a_server_gets_the_weights_at_the_start_and_at_each_that_follows(
 
         def __init__(self, source: str) -> None:
             super().__init__(source)
-            with torch.no_grad():
-                for weight in self.model.parameters():
-                    weight.mul_(0.5)
+            halve(self.model)
 
     config = counter_config(model, **FULL)
     run(config, tmp_path / "here")
@@ -252,39 +275,12 @@ def test_a_server_gets_the_weights_at_the_start_and_at_each_that_follows(
     assert [one.calls[0] for one in started] == ["load", "load"]
 
 
-def test_an_engine_that_does_not_start_with_the_trained_weights_stops_the_run(
-    engine: Any, model: Path, tmp_path: Path
-):
-    other = str(save_tiny_model(tmp_path / "other", seed=1))
-
-    class Other(Elsewhere):
-        def __init__(self, source: str) -> None:
-            super().__init__(other)
-
-    engine(Other)
-    with pytest.raises(RolloutError, match="after update 0 the sampler's log-probabilities differ"):
-        run(with_engine(model), tmp_path / "run")
-    assert not (tmp_path / "run" / "metrics.jsonl").exists()
-
-
 def test_an_update_that_breaks_the_weights_is_not_taken_for_a_fault_of_the_sampler(
     model: Path, tmp_path: Path
 ):
     config = counter_config(model, optim=OptimConfig(iterations=2, lr=1e30, kl_coef=0.0))
     with pytest.raises(TrainingError, match="after update 1 .* not finite: .* lower optim.lr"):
         run(config, tmp_path / "run")
-
-
-def test_an_engine_that_fails_after_an_update_is_told(engine: Any, model: Path, tmp_path: Path):
-    class Dies(Elsewhere):
-        def generate(self, prompts: Sequence[Sequence[int]], **options: Any) -> list[Response]:
-            if self.weight_version:
-                return [Response((), (), "", "error", 1, error="engine core died") for _ in prompts]
-            return super().generate(prompts, **options)
-
-    engine(Dies)
-    with pytest.raises(RolloutError, match="does not answer when compared: engine core died"):
-        run(with_engine(model), tmp_path / "run")
 
 
 def test_groups_without_variance_make_way_for_fresh_tasks(model: Path, tmp_path: Path):

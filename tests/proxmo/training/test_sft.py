@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proxmo.training.batching import Sample, collate
+from proxmo.policies.batching import Sample, collate
 from proxmo.training.sft import SftConfig, fit, sft_loss
 from tests.fakes import rng, tiny_model
 
@@ -42,10 +42,6 @@ def test_the_loss_is_the_mean_over_response_tokens_and_a_share_of_that_over_prom
     assert loss.item() == pytest.approx(expected, rel=1e-5)
 
 
-def draw(generator: np.random.Generator, n: int) -> list[Sample]:
-    return [SAMPLES[int(i)] for i in generator.integers(len(SAMPLES), size=n)]
-
-
 def config(steps: int = 30, **changes: Any) -> SftConfig:
     return SftConfig(steps=steps, batch_size=4, lr=1e-2, warmup_steps=2, **changes)
 
@@ -56,7 +52,7 @@ def test_a_model_learns_the_responses_it_is_shown(muon: float | None):
     heard: list[tuple[int, float]] = []
     end = fit(
         model,
-        draw,
+        SAMPLES,
         config(60, muon_lr=muon),
         pad_id=0,
         rng=rng(),
@@ -75,7 +71,7 @@ def test_a_model_learns_the_responses_it_is_shown(muon: float | None):
 def test_equal_generators_give_equal_models():
     def trained(seed: int) -> Any:
         model = tiny_model()
-        fit(model, draw, config(5), pad_id=0, rng=rng(seed))
+        fit(model, SAMPLES, config(5), pad_id=0, rng=rng(seed))
         return torch.cat([w.detach().flatten() for w in model.parameters()])
 
     assert torch.equal(trained(1), trained(1))

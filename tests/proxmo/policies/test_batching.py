@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from proxmo.training.batching import Sample, collate, micro_batches, response_logprobs
+from proxmo.policies.batching import Sample, collate, micro_batches, response_logprobs
 from tests.fakes import rng, tiny_model
 
 torch = pytest.importorskip("torch")
