@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +36,7 @@ _HEADINGS = ("method", "cosine", "95 % interval", "AUC", "all steps")
 @options.count("--continuations", "Continuations of each visited state", 32, minimum=2)
 @options.text("--methods", "Methods, with options in brackets", metavar="M,...", name="names")
 @options.text(
-    "--against", "Methods to take differences to", metavar="M,...", default="gigpo,proxmo"
+    "--against", "Methods to take differences to  [gigpo, proxmo if named]", metavar="M,..."
 )
 @options.seed("Seed", 0)
 @options.count("--workers", "Processes  [one per core]")
@@ -49,7 +51,7 @@ def command(
     assignments: tuple[str, ...],
     max_steps: int | None,
     names: str | None,
-    against: str,
+    against: str | None,
     checkpoint: Path | None,
     workers: int | None,
     out: Path | None,
@@ -64,9 +66,19 @@ def command(
     gigpo,proxmo[omega=10],proxmo[tau=0.2,scope=batch].
     """
     from proxmo.config import EnvConfig
-    from proxmo.evaluation.credit_quality import Settings, compare, measure, split_names
+    from proxmo.evaluation.credit_quality import (
+        Settings,
+        check_methods,
+        compare,
+        measure,
+        split_names,
+    )
 
     methods = split_names(names)
+    usual = [name for name in methods if name in ("gigpo", "proxmo")]
+    others = usual if against is None else split_names(against)
+    check_methods(methods, others)
+    draw = None if plot is None else _plotter(plot)
     world = EnvConfig(
         id=env,
         data=data,
@@ -89,11 +101,11 @@ def command(
             truths,
             methods,
             gamma=settings.gamma,
-            against=split_names(against),
+            against=others,
             seed=settings.seed,
         )
-    if plot is not None:
-        _draw(found, plot)
+    if draw is not None:
+        draw(found)
     if as_json:
         show_json({**asdict(found), "settings": settings.to_json()})
         return
@@ -130,15 +142,30 @@ def _print(found: Comparison, tasks: int) -> None:
     )
 
 
-def _draw(found: Comparison, path: Path) -> None:
-    """Draw the scores as dots with their intervals."""
+def _plotter(path: Path) -> Callable[[Comparison], None]:
+    """Return what draws the scores to a file, once it is sure that it can.
+
+    Raises:
+        MissingDependencyError: matplotlib is not installed.
+        UsageError: there is no such directory or format.
+    """
+    from proxmo.errors import MissingDependencyError, UsageError
+
     try:
-        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
-        from proxmo.errors import MissingDependencyError
-
         raise MissingDependencyError("--plot needs matplotlib: pip install matplotlib") from error
+    formats = Figure().canvas.get_supported_filetypes()
+    if path.suffix[1:] not in formats or not path.absolute().parent.is_dir():
+        raise UsageError(f"--plot {path}: expected a file in a directory, such as scores.svg")
+    return partial(_draw, path=path)
+
+
+def _draw(found: Comparison, *, path: Path) -> None:
+    """Draw the scores as dots with their intervals."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     scores = list(_scores(found).items())[::-1]
     figure = Figure(figsize=(7, 0.4 * len(scores) + 1), layout="constrained")
     axes = figure.subplots()

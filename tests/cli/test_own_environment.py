@@ -124,7 +124,14 @@ def test_an_agent_of_ones_own_plays(proxmo):
     assert json.loads(done.out)["success_rate"] == 1 / 20
 
 
-@pytest.mark.parametrize("policy", ["first:Last", "nothing:First", "json:dumps"])
-def test_what_is_no_agent_is_one_clear_error(proxmo, policy: str):
+@pytest.mark.parametrize(
+    ("policy", "part"),
+    [
+        ("first:Last", "unknown policy in first 'Last'; known: Decision, First"),
+        ("nothing:First", "nothing:First"),
+        ("json:dumps", "json:dumps"),
+    ],
+)
+def test_what_is_no_agent_is_one_clear_error(proxmo, policy: str, part: str):
     done = proxmo("eval", "--policy", policy, "--env", "guess:Guess-v0")
-    assert done.code == 2 and policy in done.err
+    assert done.code == 2 and part in done.err

@@ -7,10 +7,20 @@ scores methods against it.
 from proxmo.evaluation.credit_quality.comparison import (
     Comparison,
     Score,
+    check_methods,
     compare,
     split_names,
 )
 from proxmo.evaluation.credit_quality.measurement import Settings, measure
 from proxmo.evaluation.credit_quality.truth import Truth
 
-__all__ = ["Comparison", "Score", "Settings", "Truth", "compare", "measure", "split_names"]
+__all__ = [
+    "Comparison",
+    "Score",
+    "Settings",
+    "Truth",
+    "check_methods",
+    "compare",
+    "measure",
+    "split_names",
+]

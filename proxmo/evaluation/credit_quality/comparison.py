@@ -31,6 +31,9 @@ DEFAULT_METHODS = ("grpo", "gigpo", "proxmo", "proxmo[omega=10]")
 ORACLE = "oracle: G - V"
 TRIVIAL = {"trivial: reward alone": 0.0, "trivial: reward decayed by 0.3": 0.3}
 RESAMPLES = 1000
+# Arguments of `assign` that come from the episodes.
+_GIVEN = {"method", "group", "episode", "step", "reward", "success", "state", "gamma"}
+_GIVEN |= {"truncated", "action", "penalty"}
 _NAME = re.compile(r"(?P<method>[^\[\]]+)(\[(?P<options>[^\[\]]*)\])?")
 
 
@@ -197,11 +200,41 @@ def _assign(name: str, steps: _Steps, gamma: float) -> Floats:
     return np.asarray(assigned.advantage, dtype=np.float64)
 
 
+def check_methods(methods: Sequence[str], against: Sequence[str] = ()) -> None:
+    """Tries every method on two steps, so that a mistake shows before anything is measured.
+
+    Raises:
+        UsageError: no method, a name of another form, an option that is no method's, or a method
+            in `against` that is not among `methods`.
+        ConfigError: a method or an option does not exist.
+    """
+    if not methods:
+        raise UsageError("no method to compare; name some, such as gigpo,proxmo")
+    for name in against:
+        if name not in methods:
+            raise UsageError(f"differences to {name!r} need it among the methods: {methods}")
+    for name in methods:
+        method, options = parse_method(name)
+        if taken := _GIVEN & options.keys():
+            raise UsageError(f"{name!r}: {min(taken)} is not the method's; the comparison sets it")
+        credit.assign(
+            method,
+            group=[0, 0],
+            episode=[0, 1],
+            step=[0, 0],
+            reward=np.array([0.0, 1.0]),
+            success=[False, True],
+            state=["one place", "another place"],
+            action=["one action", "another action"],
+            **options,
+        )
+
+
 def split_names(text: str | None) -> list[str]:
     """Splits "a,b[x=1,y=2],c" into its names; None gives `DEFAULT_METHODS`."""
     if text is None:
         return list(DEFAULT_METHODS)
-    return [name for name in re.split(r",(?![^\[]*\])", text) if name]
+    return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]
 
 
 def parse_method(name: str) -> tuple[str, dict[str, Any]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import multiprocessing
+import os
+import threading
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -23,11 +25,13 @@ from proxmo.errors import DataError, UsageError
 from proxmo.evaluation.credit_quality.truth import Laboratory, Truth
 from proxmo.files import replace_bytes, replace_text
 from proxmo.rollout.environments import make_env
+from proxmo_envs.creators import creator_of
 
 # Standard deviation of the noise between tasks: policies are better at some tasks than at others.
 NOISE_SPREAD = 0.12
 LEAST_NOISE, MOST_NOISE = 0.05, 0.97
 SETTINGS_FILE = "settings.json"
+_COLUMNS = ("episode", "reward", "success", "truncated", "state", "action", "value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +81,30 @@ def measure(
     Raises:
         UsageError: the directory holds a measurement with other settings, the environment has no
             expert or no snapshots, or settings out of range.
+        DataError: a file of an earlier measurement is damaged.
     """
     _check(settings)
-    _claim(settings, out)
     tasks = _tasks(settings)
+    # Finds what is wrong with environment and policy before anything is written.
+    with closing(_Worker(settings)) as worker:
+        _claim(settings, out)
+        return _complete(worker, settings, tasks, out, workers, progress)
+
+
+def _complete(
+    worker: _Worker,
+    settings: Settings,
+    tasks: list[str],
+    out: Path,
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> list[Truth]:
     missing = [number for number in range(len(tasks)) if not _file(out, number).exists()]
     done = len(tasks) - len(missing)
     if progress is not None:
         progress(done, len(tasks))
     workers = 1 if settings.checkpoint is not None else max(1, min(workers, len(missing)))
-    for number, truth in _measured(settings, tasks, missing, workers):
+    for number, truth in _measured(worker, settings, tasks, missing, workers):
         _write(_file(out, number), truth)
         done += 1
         if progress is not None:
@@ -112,7 +130,7 @@ def _claim(settings: Settings, out: Path) -> None:
     path = out / SETTINGS_FILE
     if not path.exists():
         replace_text(path, wanted)
-    elif path.read_text(encoding="utf-8") != wanted:
+    elif path.read_bytes() != wanted.encode():
         raise UsageError(f"{out} holds a measurement with other settings ({path}); choose another")
 
 
@@ -124,13 +142,12 @@ def _tasks(settings: Settings) -> list[str]:
 
 
 def _measured(
-    settings: Settings, tasks: list[str], missing: list[int], workers: int
+    worker: _Worker, settings: Settings, tasks: list[str], missing: list[int], workers: int
 ) -> Iterator[tuple[int, Truth]]:
     """Yields (number, truth) of each missing task as soon as it is measured."""
     if workers == 1:
-        with closing(_Worker(settings)) as worker:
-            for number in missing:
-                yield number, worker.measure(number, tasks[number])
+        for number in missing:
+            yield number, worker.measure(number, tasks[number])
         return
     # Threads of torch or FAISS do not survive a fork.
     context = multiprocessing.get_context("spawn")
@@ -184,7 +201,16 @@ _worker: _Worker | None = None
 
 def _start(settings: Settings) -> None:
     global _worker
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _worker = _Worker(settings)
+
+
+def _end_with_parent() -> None:
+    """Ends this process when the one that started it is gone, killed perhaps."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _measure_one(number: int, task_id: str) -> Truth:
@@ -209,9 +235,7 @@ def _policy(settings: Settings) -> tuple[Agent, EnvConfig]:
 
 
 def _step_limit(env: EnvConfig) -> int:
-    import gymnasium
-
-    limit = env.max_steps or gymnasium.spec(env.id.rpartition(":")[2]).max_episode_steps
+    limit = env.max_steps or creator_of(env.id)[0].max_episode_steps
     if limit is None:
         raise UsageError(f"{env.id} has no step limit; set env.max_steps")
     return limit
@@ -246,6 +270,15 @@ def _read(path: Path, task_id: str) -> Truth:
         )
     except (ValueError, KeyError, TypeError) as cause:
         raise DataError(f"{path} is damaged ({cause!r}); delete it and run again") from cause
+    rows = len(truth.step)
+    columns = [getattr(truth, name) for name in _COLUMNS] + [truth.expert]
+    whole = all(column is None or len(column) == rows for column in columns)
+    starts = np.append(True, np.diff(truth.episode) != 0)[:rows]
+    counted = np.arange(rows) - np.maximum.accumulate(np.where(starts, np.arange(rows), 0))
+    if not (rows and whole and truth.value.shape == (rows, 2) and (counted == truth.step).all()):
+        raise DataError(f"{path} is damaged (columns that do not fit); delete it and run again")
+    if not (np.isfinite(truth.value).all() and np.isfinite(truth.reward).all()):
+        raise DataError(f"{path} is damaged (numbers that are not finite); delete it and run again")
     if truth.task_id != task_id:
         raise DataError(f"{path} is of task {truth.task_id}, expected {task_id}; delete it")
     return truth

@@ -51,3 +51,28 @@ def test_the_scores_are_drawn(tmp_path: Path):
     pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
     run("--methods", "grpo", "--plot", str(tmp_path / "scores.svg"))
     assert "</svg>" in (tmp_path / "scores.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--methods", "gigpoo"), "did you mean gigpo"),
+        (("--methods", "proxmo[omega]"), "is not of the form"),
+        (("--methods", "proxmo[gamma=0.9]"), "gamma is not the method's"),
+        (("--methods", ","), "no method to compare"),
+        (("--against", "nope"), "'nope' need it among the methods"),
+        (("--plot", "no/where/x.svg"), "expected a file in a directory"),
+        (("--plot", "x.foo"), "expected a file in a directory"),
+        (("--checkpoint", "no/model"), "no/model"),
+        (("--set", "difficulty=nope"), "nope"),
+    ],
+)
+def test_a_mistake_is_found_before_anything_is_measured(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+):
+    if arguments[0] == "--plot":
+        pytest.importorskip("matplotlib", reason="the picture needs matplotlib")
+    out = tmp_path / "out"
+    result = CliRunner().invoke(command, [*SMALL, "--out", str(out), *arguments])
+    assert result.exception is not None and message in str(result.exception)
+    assert not (out / "settings.json").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -59,9 +60,37 @@ def test_another_measurement_in_the_same_directory_is_refused(tmp_path: Path):
 
 def test_a_damaged_file_is_named(tmp_path: Path):
     measure(SMALL, tmp_path)
-    (tmp_path / "task-0002.json").write_text("{")
-    with pytest.raises(DataError, match=r"task-0002\.json is damaged"):
+    path = tmp_path / "task-0002.json"
+    whole = json.loads(path.read_text())
+    changes = [{"value": whole["value"][1:]}, {"reward": whole["reward"][1:]}, {"episode": []}]
+    changes += [{"step": [*whole["step"][:-1], 77]}, {"expert": [True]}]
+    changes += [{"reward": [float("nan"), *whole["reward"][1:]]}]
+    for text in ("{", "[]", *(json.dumps({**whole, **change}) for change in changes)):
+        path.write_text(text)
+        with pytest.raises(DataError, match=r"task-0002\.json is damaged"):
+            measure(SMALL, tmp_path)
+
+
+def test_settings_that_are_no_text_are_those_of_another_measurement(tmp_path: Path):
+    (tmp_path / "settings.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(UsageError, match="other settings"):
         measure(SMALL, tmp_path)
+
+
+@pytest.mark.slow
+def test_processes_import_the_module_that_registers_an_environment_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The processes start anew: they know nothing of what this one has imported."""
+    (tmp_path / "household_of_mine.py").write_text(
+        "import gymnasium\n"
+        "gymnasium.register(id='Mine-v0', max_episode_steps=8,\n"
+        "    entry_point='proxmo_envs.alfworld.env:ALFWorldEnv')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    env = dataclasses.replace(SMALL.env, id="household_of_mine:Mine-v0", max_steps=None)
+    mine = dataclasses.replace(SMALL, env=env)
+    assert len(measure(mine, tmp_path / "out", workers=2)) == 3
 
 
 @pytest.mark.parametrize(
