@@ -10,6 +10,7 @@ from contextlib import closing
 
 import proxmo_envs
 from proxmo.config import Config, EnvConfig
+from proxmo.config_loading import EMBEDDED_MODEL
 from proxmo.credit import credit_options
 from proxmo.errors import UsageError
 from proxmo.policies.engines import find_engine
@@ -22,14 +23,16 @@ def check_request(config: Config) -> None:
 
     Raises:
         UsageError: unknown environment, method, option or engine; options that do not fit; a
-            split without tasks.
+            split without tasks; the embedded model where there is no expert.
         MissingDependencyError: the method needs a package that is not installed.
         ProxmoEnvError: data or split that the environment does not have.
     """
     credit_options(config.credit)
     if ":" in config.rollout.engine:
         find_engine(config.rollout.engine)
-    with closing(EnvPool(config.env)) as pool:
+    # The embedded model imitates an expert before it is trained.
+    needed = {"expert_action": True} if config.model.name == EMBEDDED_MODEL else {}
+    with closing(EnvPool(config.env, **needed)) as pool:
         pool.give_back(pool.take())
     for split in (config.env.split, config.eval.split):
         tasks_of(config.env, split)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
 from typing import Any
 
+import gymnasium
 import pytest
 
-from proxmo.config import Config, CreditConfig, EnvConfig, EvalConfig
+from proxmo.config import Config, CreditConfig, EnvConfig, EvalConfig, ModelConfig
 from proxmo.credit import credit_options
 from proxmo.errors import ConfigError, UnknownNameError, UsageError
 from proxmo.training.request import check_request
 from proxmo_envs import ProxmoEnvError
-from tests.fakes import COUNTER
+from tests.fakes import COUNTER, CounterEnv
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,21 @@ def test_asking_imports_neither_torch_nor_transformers():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert json.loads(done.stdout) == []
+
+
+class NoExpert(CounterEnv):
+    """Takes no argument `expert_action`."""
+
+    def __init__(self, split: str = "train", data: str | None = None) -> None:
+        super().__init__(split=split, data=data)
+
+
+def test_the_embedded_model_needs_an_expert_and_another_model_does_not():
+    gymnasium.register("NoExpert-v0", entry_point=NoExpert, max_episode_steps=5)
+    try:
+        config = Config(env=EnvConfig(id="NoExpert-v0"))
+        with pytest.raises(UsageError, match="NoExpert-v0 has no expert, which the embedded model"):
+            check_request(config)
+        check_request(dataclasses.replace(config, model=ModelConfig(name="some/model")))
+    finally:
+        del gymnasium.registry["NoExpert-v0"]
