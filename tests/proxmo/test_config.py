@@ -212,6 +212,13 @@ def test_a_preset_of_something_that_is_no_package_is_an_error_of_one_line(
         resolve([f"{package}:x.toml"])
 
 
+def test_a_quoted_dotted_key_of_a_file_is_named_as_such(tmp_path: Path):
+    preset = tmp_path / "mine.toml"
+    preset.write_text('"env.kwargs" = {size = 3}\n')
+    with pytest.raises(ConfigError, match="must not be quoted: write env.kwargs"):
+        resolve([str(preset)])
+
+
 def test_games_that_are_given_drop_the_size_of_the_generated_ones():
     assert resolve(flags={"env.data": "/games"}).env == EnvConfig(data="/games")
     chosen = resolve(flags={"env.data": "/games"}, assignments=["env.max_steps=9"]).env
@@ -310,7 +317,7 @@ def test_a_wrong_type_names_key_value_and_what_was_expected(assignment: str, tex
         ("model.device=gpu", "model.device is 'gpu', expected"),
         ("credit.options.gamma=0.5", "credit.options.gamma has a key of its own: set credit.gamma"),
         *(
-            (f"credit.options.{name}=1", f"credit.options.{name} has a key of its own: set credit.")
+            (f"credit.options.{name}=1", f"{name} has a key of its own: set credit.{name}")
             for name in ("method", "omega", "reward_scale")
         ),
         *(
