@@ -9,7 +9,8 @@ from typing import Any
 import tomli_w
 
 from proxmo.config import Config
-from proxmo.config_loading import NONE, PRESET_DIRECTORY, bounds, fields, preset_names, to_table
+from proxmo.config_files import PRESET_DIRECTORY, preset_names
+from proxmo.config_loading import NONE, bounds, fields, to_table
 
 KINDS = {"string": "text", "object": "table", "boolean": "true or false"}
 PAGE = Path(__file__).with_suffix(".md")

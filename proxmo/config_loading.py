@@ -1,4 +1,4 @@
-"""Where a configuration comes from: TOML presets layered left to right, flags, `--set` texts.
+"""Where a configuration comes from: presets layered left to right, flags, `--set` texts.
 
 A layer is a list of paths with values, such as (("optim", "lr"), 1e-5). Types and ranges are
 checked once, when the last layer is in: on the values the run will use.
@@ -9,25 +9,19 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import importlib
+import inspect
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
-from proxmo.config import Config
-from proxmo.errors import ConfigError, DataError, UnknownNameError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from proxmo.config import Config, CreditConfig
+from proxmo.config_files import Table, TOMLDecodeError, parse_toml, read_preset, read_toml
+from proxmo.errors import ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -35,11 +29,9 @@ if TYPE_CHECKING:
 
     from proxmo_envs.description import EnvDescription
 
-Table = dict[str, Any]
 KeyPath = tuple[str, ...]
 Layer = list[tuple[KeyPath, Any]]
 
-PRESET_DIRECTORY = Path(__file__).parent / "presets"
 # TOML has no null; this word stands for None in every field that may be None.
 NONE = "none"
 # Name of the embedded model. While it is trained, a preset lies under all other layers.
@@ -54,6 +46,8 @@ _BELONGS_TO: dict[KeyPath, tuple[str, ...]] = {
 # Agents have further styles, which only they can read.
 _STYLES = ("think", "terse", "bare")
 _ENGINES = ("transformers", "vllm", "vllm-server")
+_SECTIONS = {one.name for one in dataclasses.fields(Config)} - {"seed"}
+_DEEPEST = 100
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?")
 
 
@@ -77,7 +71,7 @@ def resolve(
         ConfigError: a key, a type or a value is wrong.
         UnknownNameError: there is no such preset.
     """
-    layers = [layer for name in presets for layer in _read_preset(name)]
+    layers = [list(_leaves(table)) for name in presets for table in read_preset(name)]
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     layers.append([(tuple(key.split(".")), value) for key, value in given.items()])
     layers.append([_read_assignment(text) for text in assignments])
@@ -90,13 +84,13 @@ def resolve(
             named = ("env", "id") in asked
             embedded = _describe(asked).embedded.preset if named else EMBEDDED_MODEL
             if embedded not in presets:
-                layers[:0] = _read_preset(embedded)
+                layers[:0] = [list(_leaves(table)) for table in read_preset(embedded)]
     return from_table(_nest(_stack(layers)))
 
 
 def load_toml(path: Path) -> Config:
     """Read the configuration a run wrote with `dump_toml`."""
-    return from_table(_read_table(path))
+    return from_table(read_toml(path))
 
 
 def dump_toml(config: Config) -> str:
@@ -109,11 +103,6 @@ def differing_keys(one: Config, other: Config) -> list[str]:
     first, second = dict(_leaves(to_table(one))), dict(_leaves(to_table(other)))
     paths = {path for path in first.keys() | second.keys() if first.get(path) != second.get(path)}
     return sorted(".".join(path) for path in paths)
-
-
-def preset_names() -> list[str]:
-    """Return the names of the presets that come with the package."""
-    return sorted(path.stem for path in PRESET_DIRECTORY.glob("*.toml"))
 
 
 def to_table(config: Config) -> Table:
@@ -193,6 +182,8 @@ def _explain(error: ErrorDetails) -> ConfigError | UnknownNameError:
         return _unknown_key(key, value)
     if kind == "dataclass_type":
         return ConfigError(f"{key} is {value!r}, expected a table of keys")
+    if not key:  # of the text as a whole, such as "recursion limit exceeded"
+        return ConfigError(f"the configuration has a value no run can use: {error['msg']}")
     field = fields()[key]
     if kind == "literal_error" and isinstance(value, str):
         return UnknownNameError(key, value, field["enum"])
@@ -213,6 +204,9 @@ def _unknown_key(key: str, value: Any) -> ConfigError:
     path, _ = next(_leaves(value, (key,)), ((key,), None))
     key, known = ".".join(path), list(fields())
     section, last = key.partition(".")[0], key.rpartition(".")[2]
+    bare = re.sub("[\"']", "", key)
+    if any(f"{bare}.".startswith(f"{one}.") for one in known):
+        return ConfigError(f"a dotted configuration key must not be quoted: write {bare}")
     near = [one for one in known if one.rpartition(".")[2] == last]
     near = near or difflib.get_close_matches(key, known, n=3, cutoff=0.7)
     here = [one.partition(".")[2] for one in known if one.startswith(f"{section}.")]
@@ -236,9 +230,7 @@ def _check_together(config: Config) -> None:
         raise UnknownNameError("prompt.style", config.prompt.style, _STYLES)
     if rollout.engine not in _ENGINES and ":" not in rollout.engine:
         raise UnknownNameError("rollout.engine", rollout.engine, _ENGINES)
-    for name in ("gamma", "omega"):
-        if name in config.credit.options:
-            raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
+    _check_options(config)
     served = rollout.engine == "vllm-server"
     if ":" not in rollout.engine and served != (rollout.engine_url is not None):
         raise ConfigError(
@@ -261,38 +253,27 @@ def _check_together(config: Config) -> None:
         )
 
 
-def _read_preset(name: str) -> list[Layer]:
-    """Read a preset and, under it, the one it names as `base`.
+def _check_options(config: Config) -> None:
+    """Raise ConfigError for options that cannot reach a credit method, and for nan in any table."""
+    if config.credit.options:
+        from proxmo.credit import assign
 
-    Args:
-        name: one of ours, the path of a TOML file, or `package:file.toml`.
-    """
-    package, _, file = name.rpartition(":")
-    if len(package) > 1:  # one letter is a drive
-        try:
-            path = Path(str(resources.files(package))) / file
-        except ImportError as error:
-            raise DataError(f"cannot read the configuration {name}: {error}") from error
-    elif name.endswith(".toml"):
-        path = Path(name)
-    elif name in preset_names():
-        path = PRESET_DIRECTORY / f"{name}.toml"
-    else:
-        raise UnknownNameError("preset", name, preset_names())
-    table = _read_table(path)
-    under = table.pop("base", None)
-    return [*(_read_preset(under) if under else ()), list(_leaves(table))]
+        keys = {one.name for one in dataclasses.fields(CreditConfig)} - {"options"}
+        taken = {*inspect.signature(assign).parameters} - {"options"}
+        for name in config.credit.options:
+            if name in keys:
+                raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
+            if name in taken:
+                raise ConfigError(f"credit.options.{name} is no option of a method: leave it out")
+    for path, value in _leaves(to_table(config)):
+        if _holds_nan(value):
+            raise ConfigError(f"{'.'.join(path)} is {value!r}, expected a value without nan")
 
 
-def _read_table(path: Path) -> Table:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the configuration {path}: {error}") from error
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+def _holds_nan(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return any(map(_holds_nan, value)) if isinstance(value, list) else value != value
 
 
 def _read_assignment(assignment: str) -> tuple[KeyPath, Any]:
@@ -302,8 +283,8 @@ def _read_assignment(assignment: str) -> tuple[KeyPath, Any]:
     if not equals or not all(path):
         raise ConfigError(f"--set {assignment!r} is not of the form key=value, like optim.lr=1e-5")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}")["value"]
+    except TOMLDecodeError:
         return path, text
     is_text = fields().get(key, {}).get("type") == "string"
     return path, text if is_text and not isinstance(value, str) else value
@@ -345,17 +326,24 @@ def _meaning(path: KeyPath, value: Any, flat: Mapping[KeyPath, Any]) -> Any:
 
 def _describe(flat: Mapping[KeyPath, Any]) -> EnvDescription:
     """Return the description of the environment; its module may have one, so import it."""
-    from proxmo_envs import description_of
+    from proxmo_envs import InvalidOptionError, description_of
+    from proxmo_envs.creators import import_module_of
 
     env_id = str(flat.get(("env", "id"), Config().env.id))
-    with suppress(ImportError, ValueError):  # whoever makes the environment reports it
-        importlib.import_module(env_id.rpartition(":")[0])
+    with suppress(InvalidOptionError):  # whoever makes the environment reports it
+        import_module_of(env_id, "environment")
     return description_of(env_id)
 
 
 def _leaves(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    """Yield the values of nested tables with their paths; an empty option table is a value."""
-    if isinstance(value, Mapping) and (value or len(path) < 2):
+    """Yield the values of nested tables with their paths; an empty table is a value, too.
+
+    Only an empty section says nothing.
+    """
+    if len(path) > _DEEPEST:
+        raise ConfigError(f"{'.'.join(path[:3])}... nests tables deeper than {_DEEPEST} levels")
+    section = not path or (len(path) == 1 and path[0] in _SECTIONS)
+    if isinstance(value, Mapping) and (value or section):
         for key, below in value.items():
             yield from _leaves(below, (*path, key))
     else:

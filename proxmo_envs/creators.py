@@ -20,17 +20,41 @@ def creator_of(env_id: str) -> tuple[EnvSpec, Any]:
     Raises:
         InvalidOptionError: there is no such environment or module.
     """
-    module, _, name = env_id.rpartition(":")
+    name = import_module_of(env_id, "environment")
     try:
-        if module:
-            importlib.import_module(module)
         spec = gymnasium.spec(name)
     except gymnasium.error.UnregisteredEnv as cause:
         raise InvalidOptionError(unknown_env(env_id)) from cause
-    except ModuleNotFoundError as cause:
-        raise InvalidOptionError(f"unknown environment {quote(env_id)}: {cause}") from cause
     creator: Any = spec.entry_point
     return spec, load_env_creator(creator) if isinstance(creator, str) else creator
+
+
+def import_module_of(reference: str, kind: str) -> str:
+    """Import the module of MODULE:ID, if there is one, and return the ID.
+
+    Args:
+        reference: ID or MODULE:ID.
+        kind: what the ID names, for errors.
+
+    Raises:
+        InvalidOptionError: the reference has another form, or the module cannot be imported.
+    """
+    module, colon, name = reference.rpartition(":")
+    if colon and not (name and all(module.split("."))):
+        raise InvalidOptionError(
+            f"{kind} {quote(reference)} has the wrong form, expected ID or MODULE:ID"
+        )
+    if module:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as cause:
+            raise InvalidOptionError(f"unknown {kind} {quote(reference)}: {cause}") from cause
+        except Exception as cause:  # the module's own code runs
+            raise InvalidOptionError(
+                f"{kind} {quote(reference)}: cannot import {module}: "
+                f"{type(cause).__name__}: {cause}"
+            ) from cause
+    return name
 
 
 def no_data(env_id: str, data: object) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from proxmo.credit.assign import assign
 from proxmo.credit.registry import method_options
+from proxmo.errors import ConfigError
 
 
 def needs_values(method: str) -> bool:
@@ -36,6 +37,8 @@ def credit_options(settings: Any) -> dict[str, Any]:
     }
     if "omega" in method_options(settings.method):
         options["omega"] = settings.omega
+    if needs_values(settings.method) and "value" in settings.options:
+        raise ConfigError("credit.options.value comes from the critic: leave it out")
     tried = options | ({"value": np.zeros(2)} if needs_values(settings.method) else {})
     assign(
         settings.method,

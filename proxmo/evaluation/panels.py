@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import json
 import logging
 import os
@@ -29,8 +28,9 @@ from proxmo.config import EnvConfig
 from proxmo.config_loading import from_table
 from proxmo.errors import DataError, UnknownNameError, UsageError
 from proxmo.files import replace_text
-from proxmo_envs.creators import creator_of
+from proxmo_envs.creators import creator_of, import_module_of
 from proxmo_envs.description import EnvDescription, PublishedPanel, description_of, descriptions
+from proxmo_envs.errors import InvalidOptionError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -140,12 +140,11 @@ def open_panel(name: str, data: str | None = None) -> Panel:
     """
     if name.endswith(".toml") or Path(name).is_file():
         return _read_panel(Path(name), data)
-    module, _, short = name.rpartition(":")
-    if module:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as cause:
-            raise UsageError(f"unknown panel {name!r}: {cause}") from cause
+    module = name.rpartition(":")[0]
+    try:
+        short = import_module_of(name, "panel")
+    except InvalidOptionError as cause:
+        raise UsageError(str(cause)) from cause
     if (generated := _generated_panel(module, short, data)) is not None:
         return generated
     if short not in (published := named_panels()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from proxmo.config_loading import preset_names
+from proxmo.config_files import preset_names
 
 
 def test_the_table_of_recipes_names_the_presets(repository: Path):

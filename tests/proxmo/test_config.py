@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from proxmo.config import Config, CreditConfig, EnvConfig
+from proxmo.config_files import preset_names
 from proxmo.config_loading import (
     differing_keys,
     dump_toml,
     fields,
     from_table,
     load_toml,
-    preset_names,
     resolve,
 )
 from proxmo.errors import ConfigError, DataError, UnknownNameError
@@ -163,6 +163,62 @@ def test_a_preset_lies_on_the_one_it_names_as_its_base(tmp_path: Path):
         resolve([str(preset)])
 
 
+@pytest.mark.parametrize(
+    ("bases", "text"),
+    [
+        ({"a": "'a.toml'"}, r"in a cycle: \S+a.toml -> \S+a.toml$"),
+        ({"a": "'b.toml'", "b": "'../ps/a.toml'"}, r"in a cycle: \S+a.toml -> \S+b.toml -> \S+a"),
+        ({"a": "3"}, r"a.toml: base is 3 \(int\), expected a text"),
+        ({"a": "true"}, r"base is True \(bool\), expected a text"),
+        ({"a": "[]"}, r"base is \[\] \(list\), expected a text"),
+        ({"a": "{}"}, r"base is {} \(dict\), expected a text"),
+    ],
+)
+def test_a_base_that_is_no_preset_below_is_refused(
+    tmp_path: Path, bases: dict[str, str], text: str
+):
+    folder = tmp_path / "ps"
+    folder.mkdir()
+    for name, base in bases.items():
+        (folder / f"{name}.toml").write_text(f"base = {base}\n")
+    with pytest.raises(ConfigError, match=text):
+        resolve([str(folder / "a.toml")])
+
+
+def test_a_relative_base_starts_at_the_file_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "ps").mkdir()
+    (tmp_path / "ps/big.toml").write_text("base = 'small.toml'\n")
+    (tmp_path / "ps/small.toml").write_text("seed = 7\n")
+    (tmp_path / "small.toml").write_text("seed = 8\n")
+    monkeypatch.chdir(tmp_path)
+    assert resolve(["ps/big.toml"]).seed == 7
+
+
+def test_a_preset_may_start_with_a_byte_order_mark(tmp_path: Path):
+    preset = tmp_path / "mine.toml"
+    preset.write_text("seed = 7\n", encoding="utf-8-sig")
+    assert resolve([str(preset)]).seed == 7
+
+
+@pytest.mark.parametrize("package", ["json.tool", ".x", "absent_package", "broken_package"])
+def test_a_preset_of_something_that_is_no_package_is_an_error_of_one_line(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "broken_package.py").write_text("raise RuntimeError('broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises((ConfigError, DataError), match=rf"cannot read .*{package}.*\Z"):
+        resolve([f"{package}:x.toml"])
+
+
+def test_a_quoted_dotted_key_of_a_file_is_named_as_such(tmp_path: Path):
+    preset = tmp_path / "mine.toml"
+    preset.write_text('"env.kwargs" = {size = 3}\n')
+    with pytest.raises(ConfigError, match="must not be quoted: write env.kwargs"):
+        resolve([str(preset)])
+
+
 def test_games_that_are_given_drop_the_size_of_the_generated_ones():
     assert resolve(flags={"env.data": "/games"}).env == EnvConfig(data="/games")
     chosen = resolve(flags={"env.data": "/games"}, assignments=["env.max_steps=9"]).env
@@ -237,6 +293,8 @@ def test_an_unknown_key_is_named_with_the_near_ones(assignment: str, parts: tupl
         ("eval.episodes=all", "eval.episodes is 'all' (str), expected an integer or \"none\""),
         ("prompt=3", "prompt is 3, expected a table of keys"),
         ("optim.lr.x=3", "optim.lr"),
+        ("seed={}", "seed is {} (dict), expected an integer"),
+        ('"optim.lr"=3', "must not be quoted: write optim.lr"),
     ],
 )
 def test_a_wrong_type_names_key_value_and_what_was_expected(assignment: str, text: str):
@@ -258,7 +316,22 @@ def test_a_wrong_type_names_key_value_and_what_was_expected(assignment: str, tex
         ("rollout.engine_url=x", "a vllm-server needs an address"),
         ("model.device=gpu", "model.device is 'gpu', expected"),
         ("credit.options.gamma=0.5", "credit.options.gamma has a key of its own: set credit.gamma"),
-        ("credit.options.omega=2", "credit.options.omega has a key of its own: set credit.omega"),
+        *(
+            (f"credit.options.{name}=1", f"{name} has a key of its own: set credit.{name}")
+            for name in ("method", "omega", "reward_scale")
+        ),
+        *(
+            (f"credit.options.{name}=1", f"credit.options.{name} is no option of a method")
+            for name in ("group", "episode", "step", "reward", "success", "state")
+        ),
+        ("credit.options={truncated=true}", "credit.options.truncated is no option of a method"),
+        ("credit.options={action='go'}", "credit.options.action is no option of a method"),
+        ("credit.options={penalty=0.5}", "credit.options.penalty is no option of a method"),
+        ("env.kwargs.a=nan", "env.kwargs.a is nan, expected a value without nan"),
+        ("env.kwargs.a=[1, {b=nan}]", "env.kwargs.a is [1, {'b': nan}], expected"),
+        pytest.param(f"env.kwargs.a={'[' * 200}{']' * 200}", "recursion limit", id="lists"),
+        pytest.param(f"env.kwargs.a={'[' * 2000}{']' * 2000}", "too deeply", id="many lists"),
+        pytest.param(f"env.kwargs{'.a' * 2000}=1", "deeper than 100 levels", id="tables"),
     ],
 )
 def test_a_value_no_run_can_use_is_named_with_what_is_expected(assignment: str, text: str):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proxmo import credit
-from proxmo.config_loading import preset_names, resolve
+from proxmo.config_files import preset_names
+from proxmo.config_loading import resolve
 from proxmo.credit import credit_options
 
 RECIPES = [f"{w}-qwen2.5-{s}" for w in ("alfworld", "webshop") for s in ("1.5b", "7b")]

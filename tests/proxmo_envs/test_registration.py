@@ -148,3 +148,18 @@ def test_an_environment_lists_its_tasks_by_a_class_method_or_its_tasks_are_seeds
         assert "seed-0017" in splits[0] and len(set.union(*splits)) == 5_000
     finally:
         del gymnasium.registry["Room-v0"], gymnasium.registry["Bare-v0"]
+
+
+@pytest.mark.parametrize("env_id", [".x:y", "json:", ":ALFWorld-v0", "a..b:c"])
+def test_an_id_of_another_form_is_refused_with_the_form(env_id: str) -> None:
+    with pytest.raises(InvalidOptionError, match="wrong form, expected ID or MODULE:ID"):
+        proxmo_envs.task_set(env_id)
+
+
+def test_a_module_that_cannot_be_imported_is_named_with_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_world.py").write_text("raise RuntimeError('broken')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InvalidOptionError, match="cannot import broken_world: RuntimeError: brok"):
+        proxmo_envs.task_set("broken_world:Mine-v0")

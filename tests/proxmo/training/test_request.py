@@ -31,6 +31,7 @@ from tests.fakes import COUNTER, CounterEnv
         ({"eval": EvalConfig(split="valid")}, ProxmoEnvError, "did you mean valid_"),
         ({"credit": CreditConfig(method="gigppo")}, UnknownNameError, "did you mean gigpo"),
         ({"credit": CreditConfig(options={"taw": 1})}, ConfigError, "did you mean tau"),
+        ({"credit": CreditConfig("gae", options={"value": 1})}, ConfigError, "from the critic"),
         ({"credit": CreditConfig(options={"tau": "warm"})}, ConfigError, "expected a valid number"),
     ],
     ids=lambda value: str(value) if isinstance(value, str) else "",
