@@ -12,7 +12,7 @@ import proxmo_envs
 from proxmo.config import Config, EnvConfig
 from proxmo.config_loading import EMBEDDED_MODEL
 from proxmo.credit import credit_options
-from proxmo.errors import UsageError
+from proxmo.errors import UnknownNameError, UsageError
 from proxmo.policies.engines import find_engine
 from proxmo.rollout.environments import EnvPool
 from proxmo_envs import TaskSet
@@ -34,7 +34,10 @@ def check_request(config: Config) -> None:
     needed = {"expert_action": True} if config.model.name == EMBEDDED_MODEL else {}
     with closing(EnvPool(config.env, **needed)) as pool:
         pool.give_back(pool.take())
-    for split in (config.env.split, config.eval.split):
+    known = proxmo_envs.description_of(config.env.id).splits
+    for key, split in (("env.split", config.env.split), ("eval.split", config.eval.split)):
+        if known and config.env.data is None and split not in known:
+            raise UnknownNameError(f"{key} of {config.env.id}", split, known)
         tasks_of(config.env, split)
 
 

@@ -23,6 +23,7 @@ BATCH = single_steps([0.0] * 3, episode=[0, 0, 1], step=[1, 0, 0], reward=np.arr
 
 @pytest.fixture
 def registered(monkeypatch):
+    credit.method_names()  # Loads our own, once for all tests.
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
     credit.method("last")(last_step_only)
     return "last"

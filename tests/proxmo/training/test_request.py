@@ -87,3 +87,9 @@ def test_the_embedded_model_needs_an_expert_and_another_model_does_not():
         check_request(dataclasses.replace(config, model=ModelConfig(name="some/model")))
     finally:
         del gymnasium.registry["NoExpert-v0"]
+
+
+def test_a_split_that_a_described_environment_does_not_have_names_its_key():
+    config = Config(env=EnvConfig(id="WebShop-v0"), eval=EvalConfig(split="valid_unseen"))
+    with pytest.raises(UnknownNameError, match=r"eval\.split of WebShop-v0 'valid_unseen'; .*test"):
+        check_request(config)
