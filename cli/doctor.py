@@ -135,6 +135,6 @@ def _checked(name: str, look: Callable[[], str | list[Finding]]) -> list[Finding
     try:
         found = look()
     # Whatever goes wrong is the finding; the other checks go on.
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return [Finding(name, False, " ".join(f"{error}".split()) or type(error).__name__)]
     return [Finding(name, True, found)] if isinstance(found, str) else found

@@ -44,10 +44,9 @@ def command(
     """
     from proxmo.rollout.environments import make_env
 
-    kwargs = dict(map(assignment, assignments))
-    if expert:
-        kwargs["expert_action"] = True
-    with closing(make_env(EnvConfig(id=env, split=split, data=data, kwargs=kwargs))) as world:
+    config = EnvConfig(id=env, split=split, data=data, kwargs=dict(map(assignment, assignments)))
+    asked = {"expert_action": True} if expert else {}
+    with closing(make_env(config, **asked)) as world:
         _play(world, seed, {} if task is None else {"task_id": task}, expert=expert)
 
 
@@ -76,7 +75,7 @@ def _play(world: Any, seed: int | None, choice: dict[str, Any], *, expert: bool)
     steps, ended = 0, False
     while not ended:
         if expert:
-            click.echo(f"expert: {info['expert_action']}")
+            click.echo(f"expert: {info.get('expert_action', '-')}")
         line = _read_line()
         if line is None or line == _QUIT:
             break

@@ -13,9 +13,9 @@ import gymnasium
 from proxmo_envs.alfworld.description import DESCRIPTION as _ALFWORLD
 from proxmo_envs.checker import EnvReport, check_text_env
 from proxmo_envs.contract import accepts
-from proxmo_envs.creators import creator_of, no_data
+from proxmo_envs.creators import check_tasks, creator_of, no_data, tasks_of
 from proxmo_envs.description import EnvDescription, describe, description_of
-from proxmo_envs.errors import ContractError, InvalidOptionError, ProxmoEnvError, quote
+from proxmo_envs.errors import ContractError, InvalidOptionError, ProxmoEnvError
 from proxmo_envs.task import Task, TaskSet, seed_tasks
 from proxmo_envs.text_space import TextSpace
 from proxmo_envs.webshop.description import DESCRIPTION as _WEBSHOP
@@ -61,18 +61,13 @@ def task_set(env_id: str, split: str = "train", data: str | None = None, **kwarg
 
     Raises:
         InvalidOptionError: there is no such environment or split, the environment takes no `data`,
-            or its `task_set` returns something else.
+            or its `task_set` is no class method or returns something else.
     """
     spec, creator = creator_of(env_id)
     if data is not None and not accepts(creator, "data"):
         raise InvalidOptionError(no_data(env_id, data))
-    tasks = getattr(creator, "task_set", None)
+    tasks = tasks_of(creator)
     if tasks is None:
         return seed_tasks(spec.id, split)
     result = tasks(split=split, data=data, **{**spec.kwargs, **kwargs})
-    if not isinstance(result, TaskSet) or not all(isinstance(one, str) for one in result.ids):
-        raise InvalidOptionError(
-            f"the class method `task_set` of {env_id} returns {quote(result)}; expected a TaskSet "
-            "whose ids are texts"
-        )
-    return result
+    return check_tasks(result, env_id)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import gymnasium
 import numpy as np
 
 from proxmo_envs.contract import (
+    FAILURES,
     INFO,
     SUCCESS_KEYS,
     Ability,
@@ -17,13 +19,17 @@ from proxmo_envs.contract import (
     accepts,
     breaches,
     expected,
+    names,
     reward_breaches,
 )
+from proxmo_envs.creators import check_tasks, tasks_of
 from proxmo_envs.errors import ContractError
-from proxmo_envs.task import TaskSet
 
+_STEP = "(observation, reward, terminated, truncated, info)"
 # An episode of the check that is longer than this has no end.
 _LONGEST = 1_000
+# The same before a run, for an environment without a known step limit.
+_LONGEST_QUICK = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +82,9 @@ class _Check:
     failures: dict[str, None] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
+    # Whether an episode has ended, and the breach that one had no end.
+    ended: bool = False
+    endless: str = ""
 
     @property
     def name(self) -> str:
@@ -83,22 +92,56 @@ class _Check:
         return spec.id if spec is not None else type(self.env.unwrapped).__name__
 
     def play(self, episodes: int) -> None:
+        with self._watched_steps():
+            self._play(episodes)
+        if self.endless and (self.ended or self._limited()):
+            self.failures[self.endless] = None
+        elif self.endless:
+            self._find(self.endless)
+        if not self.quick:
+            self.found |= self.failures
+            # A reset that raises has been found already.
+            with suppress(*FAILURES):
+                self._compare_resets()
+            with suppress(*FAILURES):
+                self._ask_expert()
+
+    def _play(self, episodes: int) -> None:
         for number, task_id in enumerate(self._task_ids(episodes)):
             if self._knows_enough():
                 return
             try:
                 self._episode(number, task_id)
-            except Exception as error:
+            except FAILURES as error:
                 found = f"{type(error).__name__} in an episode of random actions: {error}"
                 self.failures[found] = None
-        if not self.quick:
-            self.found |= self.failures
-            # A reset that raises has been found already.
-            with suppress(Exception):
-                self._compare_resets()
+
+    @contextmanager
+    def _watched_steps(self) -> Iterator[None]:
+        """Look at what the environment itself returns: a wrapper may turn a list into a tuple."""
+        bare = self.env.unwrapped
+        step = bare.step
+
+        def watched(action: Any) -> Any:
+            result = step(action)
+            if not isinstance(result, tuple):
+                self._find(expected("what step returns", result, _STEP))
+            return result
+
+        bare.step = watched
+        try:
+            yield
+        finally:
+            del bare.step
+
+    def _limited(self) -> bool:
+        spec = self.env.spec
+        return spec is not None and spec.max_episode_steps is not None
 
     def _knows_enough(self) -> bool:
-        return self.quick and bool(self.seen & {*SUCCESS_KEYS})
+        if not self.quick or not self.seen & {*SUCCESS_KEYS}:
+            return False
+        return self.ended or self._limited()
 
     def _task_ids(self, number: int) -> Sequence[str | None]:
         bare = self.env.unwrapped
@@ -109,11 +152,11 @@ class _Check:
         split = getattr(bare, "split", kwargs.get("split", "train"))
         given = {**kwargs, "split": split, "data": kwargs.get("data")}
         try:
-            tasks = bare.task_set(**{k: v for k, v in given.items() if accepts(bare.task_set, k)})
-            known = isinstance(tasks, TaskSet) and all(isinstance(one, str) for one in tasks.ids)
-            if not (known and tasks.ids):
+            listed = tasks_of(type(bare)) or bare.task_set
+            tasks = listed(**{k: v for k, v in given.items() if accepts(listed, k)})
+            if not check_tasks(tasks, self.name).ids:
                 raise TypeError(f"task_set returned {tasks!r:.100}")
-        except Exception as error:
+        except FAILURES as error:
             breach = f"the class method task_set(split={split!r}) gives no TaskSet of texts: "
             self.failures[f"{breach}{error}"] = None
             return [None] * number
@@ -135,13 +178,13 @@ class _Check:
             self._find(
                 f"reset(options={{'task_id': {task_id!r}}}) started info['task_id'] {came!r}"
             )
-        for _ in range(_LONGEST):
+        longest = _LONGEST_QUICK if self.quick and not self._limited() else _LONGEST
+        for _ in range(longest):
             if self._knows_enough():
                 return
             result = self.env.step(self._action(info))
             if not isinstance(result, tuple) or len(result) != 5:
-                wanted = "(observation, reward, terminated, truncated, info)"
-                self._find(expected("what step returns", result, wanted))
+                self._find(expected("what step returns", result, _STEP))
                 return
             observation, reward, terminated, truncated, info = result
             self._look(observation, info)
@@ -150,12 +193,12 @@ class _Check:
                 if not isinstance(ended, bool | np.bool_):
                     self._find(expected(name, ended, "True or False"))
             if terminated or truncated:
+                self.ended = True
                 return
-        breach = (
-            f"an episode of random actions had no end after {_LONGEST} steps: register the "
-            "environment with max_episode_steps"
+        self.endless = (
+            f"an episode of random actions had no end after {longest} steps: register the "
+            "environment with max_episode_steps, or set env.max_steps"
         )
-        self.failures[breach] = None
 
     def _look(self, observation: Any, info: Any) -> None:
         self._find(*breaches(observation, info))
@@ -186,6 +229,20 @@ class _Check:
                 "of a group must start from the same state"
             )
 
+    def _ask_expert(self) -> None:
+        """Make the environment with an expert, where it takes the argument, and look for it."""
+        spec, bare = self.env.spec, self.env.unwrapped
+        if spec is None or not names(type(bare), "expert_action"):
+            return
+        with closing(gymnasium.make(spec, expert_action=True, disable_env_checker=True)) as env:
+            task_id = self._task_ids(1)[0]
+            _, info = env.reset(seed=0, options=None if task_id is None else {"task_id": task_id})
+        if isinstance(info, dict) and "expert_action" not in info:
+            self._find(
+                "the environment takes the argument `expert_action`, but the info of its reset "
+                "holds no 'expert_action'"
+            )
+
     def _find(self, *findings: str) -> None:
         self.found |= dict.fromkeys(findings)
 
@@ -214,8 +271,9 @@ class _Check:
 def inspect_success(env: Any) -> tuple[EnvReport, list[str]]:
     """Find out how an environment tells success: play until it does, at most two episodes.
 
-    Returns the report and the breaches found on the way. An episode that raises or does not end is
-    not one here: that may be the fault of one task, and ends one episode of a run.
+    Without a known step limit it plays until an episode ends, and finds a breach where none does.
+    Returns the report and the breaches found on the way. An episode that raises is not one here:
+    that may be the fault of one task, and ends one episode of a run.
     """
     check = _Check(env, np.random.default_rng(0), quick=True)
     check.play(2)

@@ -6,7 +6,7 @@ docs/environments.md states it in words; `proxmo_envs.check_text_env` checks an 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any, Protocol, runtime_checkable
@@ -19,6 +19,9 @@ from proxmo_envs.task import TaskSet
 # Keys of an info that may tell success, in the order they are looked for.
 SUCCESS_KEYS = ("won", "is_success", "success")
 _TEXT = {str}
+# What an environment may raise without ending more than its episode: `exit()` is one of these, the
+# Ctrl-C of a person is not.
+FAILURES = (Exception, SystemExit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,14 @@ def _is_finite(value: Any) -> bool:
         return False
 
 
+def _is_share(value: Any) -> bool:
+    return _is_finite(value) and 0.0 <= value <= 1.0
+
+
 def _are_texts(value: Any) -> bool:
-    if not value:
+    if value is None:
         return True
-    listed = isinstance(value, Collection) and not isinstance(value, str)
-    return listed and all(isinstance(one, str) for one in value)
+    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
 
 
 # The keys of an info besides those of success, all optional.
@@ -60,7 +66,7 @@ INFO: Mapping[str, Rule] = {
         _are_texts,
         "prompts list none, every well-formed action is valid, and the random policy cannot play",
     ),
-    "score": Rule("a finite number", _is_finite, "it is 1 for success, else 0"),
+    "score": Rule("a number from 0 to 1", _is_share, "it is 1 for success, else 0"),
 }
 _TEXT_KEYS = tuple(key for key, rule in INFO.items() if rule.holds is _is_text)
 # An info that holds all of this needs no completion.
@@ -153,6 +159,14 @@ def accepts(creator: Any, name: str) -> bool:
     return name in parameters or any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
 
 
+def names(creator: Any, name: str) -> bool:
+    """Return whether a class or function lists an argument of this name, not only **kwargs."""
+    try:
+        return name in signature(creator).parameters
+    except (TypeError, ValueError):
+        return False
+
+
 def success_in(info: Mapping[str, Any]) -> bool | None:
     """Return what an info says of success, None where it says nothing.
 
@@ -194,7 +208,7 @@ def _is_usual(observation: Any, info: Any) -> bool:
     return (
         type(info.get("won")) is bool
         and type(info.get("score")) is float
-        and math.isfinite(info["score"])
+        and 0.0 <= info["score"] <= 1.0
         and type(actions) is list
         and set(map(type, actions)) <= _TEXT
         and {type(info[key]) for key in _TEXT_KEYS if key in info} <= _TEXT

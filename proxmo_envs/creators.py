@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from inspect import getattr_static, isfunction
+from itertools import pairwise
 from typing import Any
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 from proxmo_envs.errors import InvalidOptionError, quote, unknown_env
+from proxmo_envs.task import TaskSet
 
 
 def creator_of(env_id: str) -> tuple[EnvSpec, Any]:
@@ -55,6 +58,33 @@ def import_module_of(reference: str, kind: str) -> str:
                 f"{type(cause).__name__}: {cause}"
             ) from cause
     return name
+
+
+def tasks_of(creator: Any) -> Any:
+    """Return the class method `task_set` of an environment, None where it has none.
+
+    Raises:
+        InvalidOptionError: it is a method of instances.
+    """
+    if isinstance(creator, type) and isfunction(getattr_static(creator, "task_set", None)):
+        raise InvalidOptionError(
+            f"`task_set` of {creator.__name__} is no class method: put @classmethod above it"
+        )
+    return getattr(creator, "task_set", None)
+
+
+def check_tasks(tasks: Any, env_id: str) -> TaskSet:
+    """Return what `task_set` returned; raises InvalidOptionError unless it lists unique texts."""
+    returned = f"the class method `task_set` of {env_id} returns "
+    if not isinstance(tasks, TaskSet) or not all(isinstance(one, str) for one in tasks.ids):
+        raise InvalidOptionError(
+            f"{returned}{quote(tasks)}; expected a TaskSet whose ids are texts"
+        )
+    # The ids are sorted.
+    twice = next((one for one, other in pairwise(tasks.ids) if one == other), None)
+    if twice is not None:
+        raise InvalidOptionError(f"{returned}the id {quote(twice)} twice; expected unique ids")
+    return tasks
 
 
 def no_data(env_id: str, data: object) -> str:

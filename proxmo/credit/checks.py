@@ -13,6 +13,7 @@ Ints = NDArray[np.int64]
 
 # Numbers above this have squares that overflow.
 _LARGEST = 1e100
+_FINITE = f"a finite number from {-_LARGEST:g} to {_LARGEST:g}"
 
 
 def check_lengths(columns: dict[str, NDArray[Any]], **others: Any) -> None:
@@ -44,7 +45,7 @@ def check_flags(name: str, values: NDArray[Any]) -> None:
 def check_finite(name: str, values: NDArray[np.float64]) -> None:
     """Raise DataError for nan, infinity and numbers whose squares would be infinite."""
     # Comparing excludes nan as well.
-    _refuse(name, values, ~(np.abs(values) <= _LARGEST), "a finite number")
+    _refuse(name, values, ~(np.abs(values) <= _LARGEST), _FINITE)
 
 
 def check_copies(rows: Ints, kept: Ints, reward: NDArray[np.float64], state: Any) -> None:

@@ -63,7 +63,8 @@ def proxmo_td_ridge(
         history: decay of earlier observations in the embedding (see ProximityIndex).
 
     Raises:
-        ConfigError: a task with more steps than a dense kernel can hold.
+        ConfigError: a task with more steps than a dense kernel can hold; a ridge so small that
+            the kernel cannot be inverted.
     """
     episode, weight, diagnostics = episode_part(rows, norm=norm, modulation=modulation)
     index = ProximityIndex(
@@ -73,7 +74,12 @@ def proxmo_td_ridge(
     for part, kernel in group_kernels(rows, index):
         apart = (rows.step[part, None] - rows.step[part]) / step_width
         kernel = (kernel + _STEP_KERNEL) * np.exp(-(apart**2) / 2)
-        value[part] = left_out_values(kernel, rows.step_return[part], rows.episode[part], ridge)
+        try:
+            value[part] = left_out_values(kernel, rows.step_return[part], rows.episode[part], ridge)
+        except np.linalg.LinAlgError as error:
+            raise ConfigError(
+                f"ridge is {ridge:g}, too small to tell equal states apart; choose a larger one"
+            ) from error
     return Parts(
         episode=episode_weight * episode,
         step=td_advantages(rows, rows.reward_scale * rows.reward, value, lam),

@@ -159,7 +159,7 @@ def sort_rows(
     numbers = {name: _numbers(name, values) for name, values in given.items()}
     cut = None if truncated is None else _numbers("truncated", truncated)
     states = to_states(state)
-    actions = None if action is None else to_texts("action", [one or "" for one in action])
+    actions = None if action is None else _actions(action)
     check_lengths(ids | numbers, truncated=cut, state=states, action=actions)
     rewards, won = numbers["reward"].astype(np.float64), numbers["success"]
     cut = np.zeros(len(won), bool) if cut is None else cut
@@ -247,12 +247,14 @@ def to_states(state: Any) -> States:
     return to_texts("observation", list(state))
 
 
-def to_texts(name: str, texts: list[Any]) -> list[str]:
+def to_texts(
+    name: str, texts: list[Any], expected: str = "strings, or an array of numbers"
+) -> list[str]:
     """The texts, when all of them are; else DataError."""
     odd = [kind for kind in set(map(type, texts)) if not issubclass(kind, str)]
     if odd:
         row = next(row for row, text in enumerate(texts) if isinstance(text, odd[0]))
-        raise DataError(f"{name} {row} is {texts[row]!r}; expected strings, or an array of numbers")
+        raise DataError(f"{name} {row} is {texts[row]!r}; expected {expected}")
     return texts
 
 
@@ -274,6 +276,17 @@ def to_ids(name: str, ids: Any) -> Ints:
     if odd is not None:
         raise DataError(f"{name} has an id {odd!r}, which equals nothing; expected hashable ids")
     return codes
+
+
+def _actions(action: Any) -> list[str]:
+    """The actions as text, "" where there is none (None)."""
+    try:
+        if isinstance(action, (str, bytes)):
+            raise TypeError("one text")
+        actions = ["" if one is None else one for one in action]
+    except TypeError as error:
+        raise DataError(f"action is {action!r}; expected one text per step, or None") from error
+    return to_texts("action", actions, "texts, or None for no valid action")
 
 
 def _numbers(name: str, values: Any) -> NDArray[Any]:

@@ -60,9 +60,12 @@ def evaluation_facts(evaluation: Evaluation) -> Table:
     facts = {
         "environment": f"{evaluation.env_id}, split {evaluation.split}",
         "panel": f"{evaluation.panel}, {evaluation.tasks} tasks, sha256 {evaluation.panel_hash}",
-        "mean score": f"{evaluation.mean_score:.3f}",
-        "mean length": f"{evaluation.mean_length:.1f} steps",
-        "invalid actions": percent(evaluation.invalid_action_share),
+    }
+    scored = evaluation.episodes > 0
+    facts |= {
+        "mean score": f"{evaluation.mean_score:.3f}" if scored else "-",
+        "mean length": f"{evaluation.mean_length:.1f} steps" if scored else "-",
+        "invalid actions": percent(evaluation.invalid_action_share) if scored else "-",
     }
     if (seeds := evaluation.seeds) is not None:
         facts[f"{len(seeds.success_rates)} seeds"] = (

@@ -19,7 +19,7 @@ from proxmo.agents.base import Decision, Situation, Turn, View
 from proxmo.rollout.environments import EnvPool
 from proxmo.types import Episode, Outcome, Step
 from proxmo_envs import ContractError
-from proxmo_envs.contract import breaches, reward_breaches
+from proxmo_envs.contract import FAILURES, breaches, reward_breaches
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class EpisodeRunner:
             )
             _checked(observation, info)
             episode.observation, episode.info = observation, info
-        except Exception as cause:  # isolation: one broken game must not end the iteration
+        except FAILURES as cause:  # isolation: one broken game must not end the iteration
             return self._fail(episode, cause)
         return episode
 
@@ -129,7 +129,7 @@ class EpisodeRunner:
                 episode, episode.env.step, decision.action or ""
             )
             _checked(observation, info, reward)
-        except Exception as cause:  # isolation of one episode, as above
+        except FAILURES as cause:  # isolation of one episode, as above
             return self._fail(episode, cause)
         episode.steps.append(
             Step(
@@ -180,12 +180,12 @@ class EpisodeRunner:
         finally:
             episode.left_s -= time.monotonic() - began
 
-    def _fail(self, episode: LiveEpisode, cause: Exception) -> Episode:
+    def _fail(self, episode: LiveEpisode, cause: BaseException) -> Episode:
         logger.warning("episode %s of task %s failed: %r", episode.member, episode.task_id, cause)
         if episode.env is not None:
             try:
                 episode.env.close()
-            except Exception as second:  # cleanup of a broken environment
+            except FAILURES as second:  # cleanup of a broken environment
                 logger.warning("closing its environment failed too: %r", second)
         return episode.end(Outcome.ERROR, f"{type(cause).__name__}: {cause}")
 

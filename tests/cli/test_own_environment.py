@@ -80,6 +80,52 @@ def test_a_plain_environment_is_played(proxmo, type_in):
     assert done.code == 2 and "takes no argument `data`" in done.error_line
 
 
+def test_play_says_that_a_plain_environment_has_no_expert(proxmo):
+    done = proxmo("play", "--env", "doors:Doors-v0", "--expert")
+    assert done.code == 2 and "has no expert" in done.error_line
+
+
+ODD = """
+import gymnasium
+class Odd(gymnasium.Env):
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return "room", {"admissible_actions": ["go"], "won": False}
+    def step(self, action):
+        STEP
+gymnasium.register("Odd-v0", entry_point=Odd)
+"""
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Any:
+    """Writes the module of an environment whose step is given."""
+
+    def write(step: str) -> str:
+        (tmp_path / "odd.py").write_text(ODD.replace("STEP", step))
+        return "odd:Odd-v0"
+
+    yield write
+    sys.modules.pop("odd", None)
+    gymnasium.registry.pop("Odd-v0", None)
+
+
+def test_an_environment_without_an_end_is_refused_before_a_run(proxmo, odd):
+    env = odd("return 'room', 0.0, False, False, {'won': False}")
+    done = proxmo("eval", "--env", env, "--policy", "random", "--episodes", "1")
+    assert done.code == 2 and "max_episode_steps" in done.err
+    assert "env.max_steps" in done.err
+
+
+def test_without_a_scored_episode_there_is_no_mean_score(proxmo, odd):
+    env = odd("raise SystemExit(3)")
+    done = proxmo("eval", "--env", env, "--policy", "random", "--episodes", "2")
+    assert re.search(r"mean score +-\n", done.out), done.out
+    assert "SystemExit: 3" in done.out + done.err
+    done = proxmo("doctor", "--env", env)
+    assert done.code == 1 and "SystemExit in an episode" in done.out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("env", "split"), [("doors:Doors-v0", "valid_unseen"), ("guess:Guess-v0", "test")]

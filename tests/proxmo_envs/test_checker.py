@@ -11,6 +11,7 @@ import pytest
 import proxmo_envs
 from proxmo_envs import ContractError, TaskSet, check_text_env
 from proxmo_envs.adapter import TextEnvAdapter
+from proxmo_envs.checker import inspect_success
 from proxmo_envs.errors import UnknownTaskError
 
 
@@ -161,3 +162,69 @@ def test_tasks_that_do_not_start_are_breaches() -> None:
 
     with pytest.raises(ContractError, match=r"'task_id': 'a'.* started info\['task_id'\] 'b'"):
         check_text_env(Stubborn())
+
+
+@pytest.mark.parametrize(
+    ("told", "breach"),
+    [
+        ({"score": 1.5}, r"info\['score'\] is 1.5, expected a number from 0 to 1"),
+        ({"score": -0.1}, "expected a number from 0 to 1"),
+        ({"score": 7.0, "won": True, "admissible_actions": []}, "expected a number from 0 to 1"),
+        ({"admissible_actions": {"go": 1}}, "expected a list of texts"),
+        ({"admissible_actions": {"go"}}, "expected a list of texts"),
+        ({"admissible_actions": np.array(["go", "stay"])}, "expected a list of texts"),
+    ],
+)
+def test_a_score_out_of_range_and_actions_in_no_list_are_breaches(told: Any, breach: str) -> None:
+    with pytest.raises(ContractError, match=breach):
+        check_text_env(Plain(told=told))
+
+
+def test_a_list_in_place_of_the_tuple_of_a_step_is_a_breach_behind_a_step_limit_too() -> None:
+    class Listing(Plain):
+        def step(self, action: str) -> Any:
+            return list(super().step(action))
+
+    for env in (Listing(), gymnasium.wrappers.TimeLimit(Listing(), 5)):
+        with pytest.raises(ContractError, match=r"what step returns is \['room'"):
+            check_text_env(env)
+
+
+def test_an_expert_that_never_speaks_is_a_breach() -> None:
+    class Mute(Plain):
+        def __init__(self, expert_action: bool = False) -> None:
+            super().__init__()
+
+    gymnasium.register("Mute-v0", entry_point=Mute, max_episode_steps=5)
+    try:
+        with pytest.raises(ContractError, match="holds no 'expert_action'"):
+            check_text_env(gymnasium.make("Mute-v0", disable_env_checker=True))
+    finally:
+        del gymnasium.registry["Mute-v0"]
+
+
+def test_an_exit_in_a_step_is_a_breach_and_an_interrupt_stops_the_check() -> None:
+    class Leaves(Plain):
+        def step(self, action: str) -> Any:
+            raise self.pays
+
+    with pytest.raises(ContractError, match="SystemExit in an episode of random actions: 3"):
+        check_text_env(Leaves(SystemExit(3)))
+    with pytest.raises(KeyboardInterrupt):
+        check_text_env(Leaves(KeyboardInterrupt()))
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(None, True), (400, False)])
+def test_before_a_run_an_environment_without_an_end_is_a_breach(limit: Any, refused: bool) -> None:
+    class Endless(Plain):
+        def step(self, action: str) -> Any:
+            return "room", 0.0, False, False, {"won": False}
+
+    gymnasium.register("Endless-v0", entry_point=Endless, max_episode_steps=limit)
+    try:
+        _, breaches = inspect_success(gymnasium.make("Endless-v0", disable_env_checker=True))
+    finally:
+        del gymnasium.registry["Endless-v0"]
+    assert ["max_episode_steps" in one and "env.max_steps" in one for one in breaches] == (
+        [True] if refused else []
+    )

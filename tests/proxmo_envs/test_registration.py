@@ -131,6 +131,25 @@ def test_tasks_that_are_no_task_set_of_texts_are_one_clear_error(given: object) 
         del gymnasium.registry["Odd-v0"]
 
 
+def test_tasks_listed_twice_or_by_a_method_of_instances_are_clear_errors() -> None:
+    class Twice(gymnasium.Env):  # type: ignore[type-arg]
+        @classmethod
+        def task_set(cls, split: str, data: str | None) -> TaskSet:
+            return TaskSet("Odd-v0", split, ["b", "a", "b"], str)
+
+    class Instance(gymnasium.Env):  # type: ignore[type-arg]
+        def task_set(self, split: str, data: str | None) -> TaskSet:
+            return TaskSet("Odd-v0", split, ["a"], str)
+
+    for made, text in ((Twice, "the id 'b' twice"), (Instance, "put @classmethod above it")):
+        gymnasium.register("Odd-v0", entry_point=made)
+        try:
+            with pytest.raises(InvalidOptionError, match=text):
+                proxmo_envs.task_set("Odd-v0")
+        finally:
+            del gymnasium.registry["Odd-v0"]
+
+
 def test_an_environment_lists_its_tasks_by_a_class_method_or_its_tasks_are_seeds() -> None:
     class Room(gymnasium.Env):  # type: ignore[type-arg]
         @classmethod

@@ -145,6 +145,25 @@ def test_what_cannot_be_a_batch_is_one_line_that_says_where(column, value, text)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("action", [[0, 0], [False, False], [1, 1], ["go", 0], 5, "go"])
+def test_only_none_stands_for_no_action(action):
+    batch = single_steps([0.0, 1.0])
+    with pytest.raises(DataError, match=r"action .*; expected (one text|texts)"):
+        credit.assign("proxmo-td-smooth", **batch | {"action": action})
+    credit.assign("proxmo-td-smooth", **batch | {"action": [None, "go"]})
+
+
+def test_a_reward_that_is_too_large_names_the_largest():
+    with pytest.raises(DataError, match=r"row 1 is 1e\+150; .* from -1e\+100 to 1e\+100"):
+        credit.assign("grpo", **single_steps([0.0, 1e150]))
+
+
+def test_a_ridge_too_small_for_equal_states_is_a_config_error():
+    batch = single_steps([0.0, 1.0]) | {"state": ["room", "room"]}
+    with pytest.raises(ConfigError, match="ridge is 1e-300, too small"):
+        credit.assign("proxmo-td-ridge", **batch, ridge=1e-300)
+
+
 def test_a_success_that_is_taken_back_is_refused():
     batch = single_steps([0.0] * 3, episode=[4, 4, 4], step=[2, 0, 1])
     with pytest.raises(DataError, match=r"success of row 2 is true, .*next step \(row 0\)"):

@@ -124,6 +124,20 @@ def test_a_world_that_raises_ends_its_own_episode_and_the_group_goes_on():
     assert len(pool.returned) == 7 and envs[5] not in pool.returned
 
 
+@pytest.mark.parametrize("timeout_s", [None, 5.0])
+def test_an_exit_ends_its_own_episode_and_an_interrupt_the_run(timeout_s: float | None):
+    def leave(cause: BaseException) -> Any:
+        raise cause
+
+    agent = ScriptedAgent(towards_target)
+    pool = GivenPool([Breaks(lambda: leave(SystemExit(3)))])
+    (episode,) = play(agent, pool, ["train-0"], timeout_s=timeout_s)
+    assert (episode.outcome, episode.cause) == (Outcome.ERROR, "SystemExit: 3")
+    with pytest.raises(KeyboardInterrupt):
+        pool = GivenPool([Breaks(lambda: leave(KeyboardInterrupt()))])
+        play(agent, pool, ["train-0"], timeout_s=timeout_s)
+
+
 @pytest.mark.parametrize("reward", [math.nan, math.inf, None, "much"])
 def test_a_reward_that_is_no_finite_number_fails_the_episode_alone(reward: Any):
     pool = GivenPool([Breaks(lambda: reward), Breaks(None)])
@@ -141,8 +155,8 @@ def test_a_reward_that_is_no_finite_number_fails_the_episode_alone(reward: Any):
         ("", {"task": None}, "info['task'] is None, expected a text"),
         ("", {"admissible_actions": "look"}, "info['admissible_actions'] is 'look'"),
         ("", {"admissible_actions": [1]}, "info['admissible_actions'] is [1], expected a list"),
-        ("", {"score": None}, "info['score'] is None, expected a finite number"),
-        ("", {"score": math.nan}, "info['score'] is nan, expected a finite number"),
+        ("", {"score": None}, "info['score'] is None, expected a number from 0 to 1"),
+        ("", {"score": math.nan}, "info['score'] is nan, expected a number from 0 to 1"),
         ("", {"won": "False"}, "info['won'] is 'False', expected True or False"),
         (3, {"task": 4}, "the observation is 3, expected a text; info['task'] is 4"),
     ],

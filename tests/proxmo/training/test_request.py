@@ -91,5 +91,7 @@ def test_the_embedded_model_needs_an_expert_and_another_model_does_not():
 
 def test_a_split_that_a_described_environment_does_not_have_names_its_key():
     config = Config(env=EnvConfig(id="WebShop-v0"), eval=EvalConfig(split="valid_unseen"))
-    with pytest.raises(UnknownNameError, match=r"eval\.split of WebShop-v0 'valid_unseen'; did you mean validation"):
+    with pytest.raises(
+        UnknownNameError, match=r"eval\.split of WebShop-v0 'valid_unseen'; did you mean validation"
+    ):
         check_request(config)
