@@ -286,7 +286,7 @@ def _actions(action: Any) -> list[str]:
         actions = ["" if one is None else one for one in action]
     except TypeError as error:
         raise DataError(f"action is {action!r}; expected one text per step, or None") from error
-    return to_texts("action", actions, "texts, or None for no valid action")
+    return to_texts("action", actions, "strings, or None for no valid action")
 
 
 def _numbers(name: str, values: Any) -> NDArray[Any]:

@@ -148,7 +148,7 @@ def test_what_cannot_be_a_batch_is_one_line_that_says_where(column, value, text)
 @pytest.mark.parametrize("action", [[0, 0], [False, False], [1, 1], ["go", 0], 5, "go"])
 def test_only_none_stands_for_no_action(action):
     batch = single_steps([0.0, 1.0])
-    with pytest.raises(DataError, match=r"action .*; expected (one text|texts)"):
+    with pytest.raises(DataError, match=r"action .*; expected (one text|strings)"):
         credit.assign("proxmo-td-smooth", **batch | {"action": action})
     credit.assign("proxmo-td-smooth", **batch | {"action": [None, "go"]})
 
