@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
-import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,6 +44,9 @@ _BELONGS_TO: dict[KeyPath, tuple[str, ...]] = {
 }
 # Agents have further styles, which only they can read.
 _STYLES = ("think", "terse", "bare")
+# What the trainer passes to a credit method: the columns of `proxmo.credit.assign`.
+_CREDIT_COLUMNS = {"group", "episode", "step", "reward", "success", "state"}
+_CREDIT_COLUMNS |= {"truncated", "action", "penalty"}
 _ENGINES = ("transformers", "vllm", "vllm-server")
 _SECTIONS = {one.name for one in dataclasses.fields(Config)} - {"seed"}
 _DEEPEST = 100
@@ -255,16 +257,12 @@ def _check_together(config: Config) -> None:
 
 def _check_options(config: Config) -> None:
     """Raise ConfigError for options that cannot reach a credit method, and for nan in any table."""
-    if config.credit.options:
-        from proxmo.credit import assign
-
-        keys = {one.name for one in dataclasses.fields(CreditConfig)} - {"options"}
-        taken = {*inspect.signature(assign).parameters} - {"options"}
-        for name in config.credit.options:
-            if name in keys:
-                raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
-            if name in taken:
-                raise ConfigError(f"credit.options.{name} is no option of a method: leave it out")
+    keys = {one.name for one in dataclasses.fields(CreditConfig)} - {"options"}
+    for name in config.credit.options:
+        if name in keys:
+            raise ConfigError(f"credit.options.{name} has a key of its own: set credit.{name}")
+        if name in _CREDIT_COLUMNS:
+            raise ConfigError(f"credit.options.{name} is no option of a method: leave it out")
     for path, value in _leaves(to_table(config)):
         if _holds_nan(value):
             raise ConfigError(f"{'.'.join(path)} is {value!r}, expected a value without nan")

@@ -1,18 +1,19 @@
-"""What a learner minimises: the loss of a micro-batch, as a sum over its tokens."""
+"""What a learner minimises: the loss of a micro-batch, as a sum over its tokens.
+
+An objective gets the `Learner` that asks for it; naming its type here would make a circle.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from proxmo.policies.batching import TokenBatch, response_logprobs
 from proxmo.training.loss import LossTerms, loss_terms, token_entropy, token_weights
 
 if TYPE_CHECKING:
     import torch
-
-    from proxmo.training.learner import Learner
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class MicroBatch:
     old: torch.Tensor | None
 
 
-def clipped_policy_gradient(learner: Learner, batch: MicroBatch) -> LossTerms:
+def clipped_policy_gradient(learner: Any, batch: MicroBatch) -> LossTerms:
     """The objective of reinforcement learning; see `loss.loss_terms`."""
     import torch
 
@@ -63,7 +64,7 @@ def clipped_policy_gradient(learner: Learner, batch: MicroBatch) -> LossTerms:
     )
 
 
-def cross_entropy(learner: Learner, batch: MicroBatch) -> LossTerms:
+def cross_entropy(learner: Any, batch: MicroBatch) -> LossTerms:
     """The objective of imitation: minus the log-probabilities of the responses."""
     logprobs, _ = response_logprobs(learner.model, batch.tokens, temperature=1.0)
     loss = -logprobs.masked_fill(~batch.tokens.response_mask, 0.0).sum()
@@ -72,4 +73,4 @@ def cross_entropy(learner: Learner, batch: MicroBatch) -> LossTerms:
 
 
 # The learner divides the sums by what `loss.normaliser` says.
-Objective = Callable[["Learner", MicroBatch], LossTerms]
+Objective = Callable[[Any, MicroBatch], LossTerms]
