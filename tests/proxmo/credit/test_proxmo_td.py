@@ -98,7 +98,7 @@ def test_what_cannot_be_smoothed_or_regressed_is_one_line(monkeypatch):
         credit.assign("proxmo-td-smooth", **two_episodes(action=None))
     # An action that could not be read is none.
     credit.assign("proxmo-td-smooth", **two_episodes(action=["go", None, "go", "look"]))
-    with pytest.raises(DataError, match="action 1 is 3; expected texts"):
+    with pytest.raises(DataError, match="action 1 is 3; expected strings"):
         credit.assign("proxmo-td-smooth", **two_episodes(action=["go", 3, "go", "look"]))
     monkeypatch.setattr(proxmo_td_ridge, "_MOST_STEPS", 3)
     with pytest.raises(ConfigError, match="a task has 4 steps; .*choose proxmo-td"):
