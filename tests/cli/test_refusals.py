@@ -26,7 +26,7 @@ USAGE = {
     "train --nproc 2 --device cuda:1 --out run": "2 processes take one GPU each",
     "train --env ALFWorl-v0 --dry-run": "unknown environment 'ALFWorl-v0'",
     "train --method proxmoo --dry-run": "did you mean proxmo",
-    "train --set eval.split=valid --dry-run": "unknown eval.split of ALFWorld-v0 'valid'; did you mean valid_seen",
+    "train --set eval.split=valid --dry-run": "unknown eval.split of ALFWorld-v0 'valid'",
     "train --set credit.options.taw=0.1 --dry-run": "did you mean tau",
     "train --set env.kwargs.difficulty=huge --dry-run": "unknown difficulty 'huge'",
     "train --resume absent": "absent is not a run directory",
