@@ -79,14 +79,14 @@ class NoExpert(CounterEnv):
 
 
 def test_the_embedded_model_needs_an_expert_and_another_model_does_not():
-    gymnasium.register("NoExpert-v0", entry_point=NoExpert, max_episode_steps=5)
+    gymnasium.register("WithoutExpert-v0", entry_point=NoExpert, max_episode_steps=5)
     try:
-        config = Config(env=EnvConfig(id="NoExpert-v0"))
-        with pytest.raises(UsageError, match="NoExpert-v0 has no expert, which the embedded model"):
+        config = Config(env=EnvConfig(id="WithoutExpert-v0"))
+        with pytest.raises(UsageError, match="WithoutExpert-v0 has no expert, which the embedded model"):
             check_request(config)
         check_request(dataclasses.replace(config, model=ModelConfig(name="some/model")))
     finally:
-        del gymnasium.registry["NoExpert-v0"]
+        del gymnasium.registry["WithoutExpert-v0"]
 
 
 def test_a_split_that_a_described_environment_does_not_have_names_its_key():
