@@ -42,6 +42,8 @@ class IterationFile:
 
     def truncate_after(self, iteration: int) -> None:
         """Drops the rows of later iterations, which a resumed run will measure again."""
+        if not self.path.exists():
+            return
         rows = [row for row in self.rows() if row["iteration"] <= iteration]
         replace_text(self.path, "".join(json.dumps(row) + "\n" for row in rows))
 
