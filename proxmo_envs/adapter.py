@@ -36,7 +36,7 @@ class TextEnvAdapter(gymnasium.Wrapper[str, str, str, str]):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
         """Start an episode; `options["task_id"]` names the task."""
-        task_id = (options or {}).get("task_id", "") if isinstance(options, dict | None) else ""
+        task_id = options.get("task_id", "") if isinstance(options, dict) else ""
         if not self._lists_tasks:
             seed = self._seed(task_id, seed)
             task_id = seed_task(seed)

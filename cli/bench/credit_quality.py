@@ -38,6 +38,7 @@ _HEADINGS = ("method", "cosine", "95 % interval", "AUC", "all steps")
 @options.text(
     "--against", "Methods to take differences to  [gigpo, proxmo if named]", metavar="M,..."
 )
+@click.option("--limit-ends", is_flag=True, help="Tell methods that the step limit is a real end.")
 @options.seed("Seed", 0)
 @options.count("--workers", "Processes  [one per core]")
 @options.path("--out", "Keep what is measured; the same command then goes on there.")
@@ -52,6 +53,7 @@ def command(
     max_steps: int | None,
     names: str | None,
     against: str | None,
+    limit_ends: bool,
     checkpoint: Path | None,
     workers: int | None,
     out: Path | None,
@@ -102,6 +104,7 @@ def command(
             methods,
             gamma=settings.gamma,
             against=others,
+            limit_ends=limit_ends,
             seed=settings.seed,
         )
     if draw is not None:

@@ -11,7 +11,12 @@ from proxmo.credit.assign import Credit, assign
 from proxmo.credit.explain import Explanation
 from proxmo.credit.proximity import ProximityIndex
 from proxmo.credit.registry import Neighbour, Parts, method, method_names, method_options
-from proxmo.credit.requirements import credit_options, needs_policy, needs_values
+from proxmo.credit.requirements import (
+    credit_options,
+    needs_policy,
+    needs_values,
+    try_method,
+)
 from proxmo.credit.rows import Rows
 
 __all__ = [
@@ -28,4 +33,5 @@ __all__ = [
     "method_options",
     "needs_policy",
     "needs_values",
+    "try_method",
 ]

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 Positive = Annotated[float, Gt(0)]
-NotNegative = Annotated[float, Ge(0)]
 Fraction = Annotated[float, Ge(0), Le(1)]
 # Decay of earlier observations: at 1 they would never fade.
 Decay = Annotated[float, Ge(0), Lt(1)]

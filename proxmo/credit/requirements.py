@@ -39,9 +39,20 @@ def credit_options(settings: Any) -> dict[str, Any]:
         options["omega"] = settings.omega
     if needs_values(settings.method) and "value" in settings.options:
         raise ConfigError("credit.options.value comes from the critic: leave it out")
-    tried = options | ({"value": np.zeros(2)} if needs_values(settings.method) else {})
+    try_method(settings.method, options)
+    return options
+
+
+def try_method(method: str, options: Mapping[str, Any]) -> None:
+    """Assigns credit to two steps; raises what `assign` does for a method or options that it lacks.
+
+    Args:
+        method: a name, as `assign` takes it.
+        options: of the method and of `assign`; the values of a critic are made up.
+    """
+    values: dict[str, Any] = {"value": np.zeros(2)} if needs_values(method) else {}
     assign(
-        settings.method,
+        method,
         group=[0, 0],
         episode=[0, 1],
         step=[0, 0],
@@ -49,6 +60,6 @@ def credit_options(settings: Any) -> dict[str, Any]:
         success=[False, True],
         state=np.eye(2) if needs_policy(options) else ["one place", "another place"],
         action=["one action", "another action"],
-        **tried,
+        **options,
+        **values,
     )
-    return options

@@ -52,12 +52,12 @@ class LiveEpisode:
         """Returns the view and info; with `seed`, the draws are those of this moment alone."""
         own = None
         if seed is not None:
-            place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.steps))
+            place = (zlib.crc32(self.task_id.encode()), self.member, self.trial, len(self.history))
             own = (*seed, *place)
         view = View(
             task=self.info.get("task", ""),
             history=tuple(self.history),
-            step=len(self.steps),
+            step=len(self.history),
             observation=self.observation,
             admissible=tuple(self.info.get("admissible_actions") or ()),
         )

@@ -96,8 +96,7 @@ class Trainer:
         self.deadline = None if minutes is None else time.monotonic() + 60.0 * minutes
         self.stopping = False
         # Finds every mistake in the request before anything is written or computed.
-        check_request(config)
-        self.credit_options = credit.credit_options(config.credit)
+        self.credit_options = check_request(config)
         self.pool = EnvPool(config.env)
         self.tasks = tasks_of(config.env, config.env.split)
         self.directory = RunDirectory(out, config, resume=resume, writes=processes.is_main)

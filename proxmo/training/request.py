@@ -7,6 +7,7 @@ the model exists.
 from __future__ import annotations
 
 from contextlib import closing
+from typing import Any
 
 import proxmo_envs
 from proxmo.config import Config, EnvConfig
@@ -18,8 +19,11 @@ from proxmo.rollout.environments import EnvPool
 from proxmo_envs import TaskSet
 
 
-def check_request(config: Config) -> None:
+def check_request(config: Config) -> dict[str, Any]:
     """Makes one environment, lists the tasks of both splits, and assigns credit to two steps.
+
+    Returns:
+        The options of the credit method.
 
     Raises:
         UsageError: unknown environment, method, option or engine; options that do not fit; a
@@ -27,7 +31,7 @@ def check_request(config: Config) -> None:
         MissingDependencyError: the method needs a package that is not installed.
         ProxmoEnvError: data or split that the environment does not have.
     """
-    credit_options(config.credit)
+    options = credit_options(config.credit)
     if ":" in config.rollout.engine:
         find_engine(config.rollout.engine)
     # The embedded model imitates an expert before it is trained.
@@ -39,6 +43,7 @@ def check_request(config: Config) -> None:
         if known and config.env.data is None and split not in known:
             raise UnknownNameError(f"{key} of {config.env.id}", split, known)
         tasks_of(config.env, split)
+    return options
 
 
 def tasks_of(env: EnvConfig, split: str) -> TaskSet:

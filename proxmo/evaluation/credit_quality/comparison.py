@@ -11,6 +11,7 @@ and a method that rewards just them, which any can do, beats every published met
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -31,9 +32,8 @@ DEFAULT_METHODS = ("grpo", "gigpo", "proxmo", "proxmo[omega=10]")
 ORACLE = "oracle: G - V"
 TRIVIAL = {"trivial: reward alone": 0.0, "trivial: reward decayed by 0.3": 0.3}
 RESAMPLES = 1000
-# Arguments of `assign` that come from the episodes.
-_GIVEN = {"method", "group", "episode", "step", "reward", "success", "state", "gamma"}
-_GIVEN |= {"truncated", "action", "penalty"}
+# Arguments of `assign` that come from the episodes; a name in brackets sets the others.
+_GIVEN = {*inspect.signature(credit.assign).parameters} - {"reward_scale", "options"}
 _NAME = re.compile(r"(?P<method>[^\[\]]+)(\[(?P<options>[^\[\]]*)\])?")
 
 
@@ -126,6 +126,7 @@ def compare(
     *,
     gamma: float = 0.95,
     against: Sequence[str] = ("gigpo", "proxmo"),
+    limit_ends: bool = False,
     seed: int = 0,
 ) -> Comparison:
     """Scores methods, the trivial baselines and the oracle on the same steps.
@@ -136,6 +137,8 @@ def compare(
             "proxmo[omega=10,tau=0.2]".
         gamma: discount factor, that of the truth.
         against: methods to which all others are compared, where they are among `methods`.
+        limit_ends: tell methods that the step limit is a real end, as the truth has it; False tells
+            them that it cut the episode off, as the trainer does.
         seed: of the bootstrap.
 
     Raises:
@@ -144,7 +147,7 @@ def compare(
     """
     steps = _Steps.of(truths, gamma)
     returns = step_returns(steps.reward, steps.episode, steps.step, gamma)
-    advantages = {name: _assign(name, steps, gamma) for name in dict.fromkeys(methods)}
+    advantages = {name: _assign(name, steps, gamma, limit_ends) for name in dict.fromkeys(methods)}
     for name, decay in TRIVIAL.items():
         advantages[name] = step_returns(steps.reward, steps.episode, steps.step, decay)
     advantages[ORACLE] = returns - steps.value
@@ -183,7 +186,7 @@ def compare(
     )
 
 
-def _assign(name: str, steps: _Steps, gamma: float) -> Floats:
+def _assign(name: str, steps: _Steps, gamma: float, limit_ends: bool) -> Floats:
     method, options = parse_method(name)
     assigned = credit.assign(
         method,
@@ -193,6 +196,7 @@ def _assign(name: str, steps: _Steps, gamma: float) -> Floats:
         reward=steps.reward,
         success=steps.success,
         state=steps.state,
+        truncated=None if limit_ends else steps.truncated,
         action=steps.action,
         gamma=gamma,
         **options,
@@ -217,17 +221,9 @@ def check_methods(methods: Sequence[str], against: Sequence[str] = ()) -> None:
         method, options = parse_method(name)
         if taken := _GIVEN & options.keys():
             raise UsageError(f"{name!r}: {min(taken)} is not the method's; the comparison sets it")
-        credit.assign(
-            method,
-            group=[0, 0],
-            episode=[0, 1],
-            step=[0, 0],
-            reward=np.array([0.0, 1.0]),
-            success=[False, True],
-            state=["one place", "another place"],
-            action=["one action", "another action"],
-            **options,
-        )
+        if credit.needs_values(method) or credit.needs_policy(options):
+            raise UsageError(f"{name!r} needs a model's values or hidden states; there are none")
+        credit.try_method(method, options)
 
 
 def split_names(text: str | None) -> list[str]:

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from proxmo.agents.base import Agent, Situation
-from proxmo.agents.prompts import Turn, View
+from proxmo.agents.base import Agent, Decision
+from proxmo.agents.prompts import Turn
 from proxmo.errors import UsageError
+from proxmo.rollout.episode import LiveEpisode
 
 # Most continuations in flight: enough to fill the batches of a model.
 MOST_LIVE = 256
@@ -64,34 +65,12 @@ class Truth:
         return self.reward[:, None] + gamma * following - self.value
 
 
-@dataclass(slots=True)
-class _Play:
-    """An episode or a continuation in flight."""
-
-    env: Any
-    observation: str
-    info: dict[str, Any]
-    history: list[Turn]
-    discounted: float = 0.0
-    steps: int = 0
-
-    def situation(self) -> Situation:
-        view = View(
-            task=self.info.get("task", ""),
-            history=tuple(self.history),
-            step=len(self.history),
-            observation=self.observation,
-            admissible=tuple(self.info.get("admissible_actions") or ()),
-        )
-        return Situation(view, self.info)
-
-    def take(self, action: str, response: str, gamma: float) -> tuple[float, bool]:
-        """Steps the environment; returns the reward and whether the episode has ended."""
-        self.history.append(Turn(self.observation, action, response))
-        self.observation, reward, terminated, truncated, self.info = self.env.step(action)
-        self.discounted += gamma**self.steps * float(reward)
-        self.steps += 1
-        return float(reward), terminated or truncated
+def _step(play: LiveEpisode, decision: Decision) -> tuple[float, bool]:
+    """Steps the environment; returns the reward and whether the episode has ended."""
+    action = decision.action or ""
+    play.history.append(Turn(play.observation, action, decision.response))
+    play.observation, reward, terminated, truncated, play.info = play.env.step(action)
+    return float(reward), terminated or truncated
 
 
 @dataclass(slots=True)
@@ -183,16 +162,16 @@ class Laboratory:
     def _play(self, task_id: str, number: int, episode: int) -> tuple[list[_Row], bool, bool]:
         env = self._envs[0]
         observation, info = env.reset(seed=number, options={"task_id": task_id})
-        play = _Play(env, observation, info, [])
+        play = LiveEpisode(number, episode, task_id, env, observation=observation, info=info)
         rows: list[_Row] = []
         ended = False
         while not ended and len(rows) < self._step_limit:
             moment = _Moment(env.snapshot(), list(play.history))
             state, advised = play.observation, play.info.get("expert_action")
             seed = (self._seed, number, 0, episode, len(rows))
-            decision = self._agent.act([play.situation()], seed=seed)[0]
-            action = decision.action or ""
-            reward, ended = play.take(action, decision.response, self._gamma)
+            decision = self._agent.act([play.situation(None)], seed=seed)[0]
+            reward, ended = _step(play, decision)
+            action = play.history[-1].action
             expert = None if advised is None else action == advised
             rows.append(_Row(episode, len(rows), reward, state, action, expert, moment))
         return rows, bool(play.info.get("won", False)), not ended
@@ -217,18 +196,23 @@ class Laboratory:
         """Discounted return of one continuation from each moment."""
         while len(self._envs) < len(moments):
             self._envs.append(self._make_env())
-        plays = []
-        for env, moment in zip(self._envs, moments, strict=False):
+        live: list[tuple[int, LiveEpisode]] = []
+        for place, moment in enumerate(moments):
+            env, history = self._envs[place], list(moment.history)
             observation, info = env.restore(moment.snapshot)
-            plays.append(_Play(env, observation, info, list(moment.history)))
-        live, tick = plays, 0
+            play = LiveEpisode(
+                0, place, "", env, observation=observation, info=info, history=history
+            )
+            live.append((place, play))
+        returns, tick = [0.0] * len(moments), 0
         while live:
-            situations = [play.situation() for play in live]
+            situations = [play.situation(None) for _, play in live]
             decisions = self._agent.act(situations, seed=(*seed, tick))
             going = []
-            for play, decision in zip(live, decisions, strict=True):
-                _, ended = play.take(decision.action or "", decision.response, self._gamma)
+            for (place, play), decision in zip(live, decisions, strict=True):
+                reward, ended = _step(play, decision)
+                returns[place] += self._gamma**tick * reward
                 if not ended and len(play.history) < self._step_limit:
-                    going.append(play)
+                    going.append((place, play))
             live, tick = going, tick + 1
-        return [play.discounted for play in plays]
+        return returns

@@ -104,6 +104,23 @@ def test_a_truth_of_noise_alone_is_refused():
         compare(flipped, ["grpo"])
 
 
+@pytest.mark.parametrize("limit_ends", [False, True])
+def test_methods_learn_of_the_step_limit_what_the_trainer_tells_them_unless_asked_otherwise(
+    monkeypatch: pytest.MonkeyPatch, limit_ends: bool
+):
+    truths, seen = [truth(seed) for seed in range(3)], []
+
+    def method(rows: credit.Rows) -> credit.Parts:
+        seen.append(rows.episode_truncated)
+        return credit.Parts(rows.reward, np.zeros(len(rows.reward)))
+
+    credit.method_names()
+    monkeypatch.setitem(credit.registry._METHODS, "looks", method)
+    compare(truths, ["looks"], limit_ends=limit_ends)
+    lost = np.tile([False, False, True, True], 3)
+    assert seen[0].tolist() == (lost & (not limit_ends)).tolist()
+
+
 def test_names_carry_options_in_brackets():
     assert parse_method("grpo") == ("grpo", {})
     expected = ("proxmo", {"omega": 10, "scope": "batch", "modulation": False})

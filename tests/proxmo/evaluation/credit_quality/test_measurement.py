@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -112,3 +116,33 @@ def test_the_noise_of_tasks_spreads_around_the_mean():
     assert np.mean(drawn) == pytest.approx(0.5, abs=0.03)
     assert np.std(drawn) == pytest.approx(0.12, abs=0.02)
     assert task_noise(0.99, 0, "a") <= 0.97
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are read from /proc")
+def test_the_processes_end_when_the_one_that_started_them_is_killed(tmp_path: Path):
+    code = (
+        "import dataclasses\n"
+        "from pathlib import Path\n"
+        "from proxmo.evaluation.credit_quality import measure\n"
+        "from tests.proxmo.evaluation.credit_quality.test_measurement import SMALL\n"
+        "if __name__ == '__main__':\n"
+        "    many = dataclasses.replace(SMALL, tasks=500)\n"
+        f"    measure(many, Path({str(tmp_path / 'out')!r}), workers=2)\n"
+    )
+    (tmp_path / "measures.py").write_text(code)
+    repository = str(Path(__file__).parents[4])
+    environment = {**os.environ, "PYTHONPATH": repository}
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "measures.py")], env=environment)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "out" / "task-0002.json").exists():
+        assert parent.poll() is None and time.monotonic() < deadline
+        time.sleep(0.05)
+    listed = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text()
+    children = [Path(f"/proc/{number}") for number in listed.split()]
+    assert len(children) >= 2
+    parent.kill()
+    parent.wait()
+    while any(child.exists() for child in children):
+        assert time.monotonic() < deadline, "a process outlived the one that started it"
+        time.sleep(0.05)
